@@ -210,8 +210,8 @@ def _check_uri(uri: str | None) -> None:
     if scheme not in URI_SCHEMES and uri != "databricks":
         raise UserError(
             f"tracking.uri={uri}: MLflow no longer takes a folder or a file: address as a store. "
-            "Type tracking.root=<folder> for a local store, tracking.uri=sqlite:////abs/mlflow.db, or "
-            "tracking.uri=http://host:5000 for a server."
+            "Type tracking.root=<folder> for a local store, tracking.uri=sqlite:////abs/mlflow.db "
+            "or, for a server, tracking.uri=http://host:5000."
         )
 
 

@@ -1,7 +1,7 @@
 """The configuration as dataclasses with their defaults. No torch, mlflow or hydra.
 
-run.py registers `Config` with Hydra and has rules.py check it; the child reads the same types back from
-spec.json. Making a configuration never touches a device, a file or the network.
+run.py registers `Config` with Hydra and has rules.py check it; the child reads the same types
+back from spec.json. Making a configuration never touches a device, a file or the network.
 """
 
 from __future__ import annotations
