@@ -1,0 +1,242 @@
+"""What a person reads about one run: report.md, and the table like the published one.
+
+Called by run.py and ingest.py. Times are microseconds; what is missing is shown as a dash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..rules import format_shape
+from ..schema import Spec
+from .health import Health
+from .operators import StepRow, Summary
+
+NONE = "—"
+SIMULATED_NOTE = (
+    "These numbers are simulated. Device time comes from a cost model that was fitted to one "
+    "published table; host times are those of this computer's Python. Neither is a measurement "
+    "of Neuron hardware."
+)
+HEADLINES = {
+    "self_neuron_us": "Self NEURON (us)",
+    "self_neuron_us_max_core": "Self NEURON of the busiest core (us)",
+    "self_cpu_us": "Self CPU of the operators that ran on the device (us)",
+    "self_cpu_total_us": "Self CPU of everything that was recorded (us)",
+    "operator_calls": "Operator calls on the device",
+    "executions": "Device executions (NEFF runs)",
+    "fallback_operators": "Operators that fell back to the CPU",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text; every row is as long as the header."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    totals: tuple[str, ...]
+    """Of the operators that ran on the device, as in the headline metrics."""
+    note: str
+    """What the rows leave out; empty when nothing."""
+
+
+def table(summary: Summary, most: int | None = None) -> Table:
+    """Lay out the rows, at most `most` of them, hottest first.
+
+    Operators that ran in fewer than half of the windows have zero calls in the median and are
+    only counted in the note.
+    """
+    ran = [row for row in summary.rows if row.calls > 0]
+    shown = ran if most is None else ran[:most]
+    notes = []
+    if len(ran) > len(shown):
+        notes.append(f"{len(ran) - len(shown)} more in summary.json")
+    if len(summary.rows) > len(ran):
+        seldom = len(summary.rows) - len(ran)
+        notes.append(f"{seldom} that ran in fewer than half of the windows")
+    metrics = summary.metrics
+    neuron_us = metrics.get("self_neuron_us")
+    return Table(
+        header=("Operator", "Calls", "Self CPU (us)", "Self NEURON (us)", "% NEURON"),
+        rows=tuple(_cells(row) for row in shown),
+        totals=(
+            "Total on the device",
+            _count(metrics.get("operator_calls")),
+            _number(metrics.get("self_cpu_us")),
+            _number(neuron_us),
+            NONE if neuron_us is None else "100.0",
+        ),
+        note=f"Not listed: {'; '.join(notes)}." if notes else "",
+    )
+
+
+def markdown(
+    spec: Spec,
+    summary: Summary | None,
+    health: Health | None,
+    environment: Mapping[str, Any] | None,
+    error: str | None,
+) -> str:
+    """Write the report of one run, finished or not; parts that do not exist are left out."""
+    simulated = _is_simulated(spec, summary, environment)
+    parts = [f"# {_title(spec, simulated, error)}"]
+    if error:
+        parts.append(
+            f"**FAILED**, so there is no result to compare. The reason:\n\n{_quoted(error)}"
+        )
+    if simulated:
+        parts.append(SIMULATED_NOTE)
+    if health:
+        parts.append(f"**{_text(health.line)}**")
+    parts.append(f"## What was run\n\n{_asked(spec)}")
+    if summary:
+        parts += _results(summary, simulated)
+    if health:
+        parts.append(f"## Health: {health.status}\n\n{_checks(health)}")
+    if environment:
+        parts.append(f"## Environment\n\n{_environment(environment)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _title(spec: Spec, simulated: bool, error: str | None) -> str:
+    config = spec.config
+    words = []
+    if simulated:
+        words.append("SIMULATED (simulated device, no hardware)")
+    if error:
+        reason = " ".join(error.split())
+        words.append(f"FAILED: {reason[:120]}{'...' if len(reason) > 120 else ''}")
+    words.append(f"{config.workload.name}, {config.variant.name}, {_shape(spec)}")
+    return _text(" | ".join(words).replace(" | ", ": ", 1) if len(words) > 1 else words[0])
+
+
+def _is_simulated(
+    spec: Spec, summary: Summary | None, environment: Mapping[str, Any] | None
+) -> bool:
+    return (
+        bool(summary and summary.simulated)
+        or spec.config.device.name == "simulated"
+        or (environment or {}).get("device") == "simulated"
+    )
+
+
+def _asked(spec: Spec) -> str:
+    config, profiler = spec.config, spec.config.profiler
+    variant = config.variant
+    compiled = (
+        f", torch.compile(backend={variant.compile.backend})" if variant.compile else ", eager"
+    )
+    lines = {
+        "workload": config.workload.name,
+        "variant": f"{variant.name} (implementation {variant.implementation}{compiled})",
+        "input": f"{_shape(spec)}, seed {config.input.seed}",
+        "device": f"{config.device.name}, cores {config.cores}, execution {config.execution}",
+        "profiler": f"{profiler.name}: {', '.join(profiler.modes)}",
+        "windows": f"{profiler.repeats} of {profiler.steps} step(s), "
+        f"after {profiler.warmup} calls of warm-up",
+    }
+    if spec.overrides:
+        lines["typed"] = " ".join(spec.overrides)
+    if spec.description:
+        lines["description"] = spec.description
+    return _bullets(lines)
+
+
+def _results(summary: Summary, simulated: bool) -> list[str]:
+    metrics = summary.metrics
+    word = ", simulated" if simulated else ""
+    headlines = [
+        (title, _count(metrics[key]) if "(us)" not in title else _number(metrics[key]))
+        for key, title in HEADLINES.items()
+        if key in metrics
+    ]
+    source = summary.device_time_source or "none, so there is no Self NEURON"
+    spread = ""
+    if len(summary.window_self_neuron_us) > 1:
+        low, high = min(summary.window_self_neuron_us), max(summary.window_self_neuron_us)
+        spread = f" Self NEURON ranged from {_number(low)} to {_number(high)} us over the windows."
+    laid = table(summary)
+    rows = [
+        tuple(f"`{cell}`" if place == 0 else cell for place, cell in enumerate(_escaped(row)))
+        for row in laid.rows
+    ]
+    return [
+        f"## Result per step{word}\n\n{_grid(('Metric', 'Value'), headlines)}\n\n"
+        f"Median over {summary.windows} window(s). Source of device time: {_text(source)}.{spread} "
+        "Self CPU is host dispatch time and is not to be added to Self NEURON. The host and the "
+        "device work side by side.",
+        f"## Operators per step{word}\n\n{_grid(laid.header, [*rows, laid.totals])}\n\n"
+        f"{laid.note + ' ' if laid.note else ''}{NONE}: no device time. Totals are medians of the "
+        "windows' totals; they count the operators that have device time.",
+    ]
+
+
+def _checks(health: Health) -> str:
+    rows = [(check.name, check.status, _text(check.message)) for check in health.checks]
+    return _grid(("Check", "Status", "Found"), rows)
+
+
+def _environment(environment: Mapping[str, Any]) -> str:
+    lines: dict[str, Any] = {}
+    for key, value in environment.items():
+        if isinstance(value, Mapping) and key == "versions":
+            lines.update(value)
+        elif isinstance(value, (str, int, float)):
+            lines[key] = value
+    return _bullets({key: value for key, value in lines.items() if value not in (None, "")})
+
+
+def _cells(row: StepRow) -> tuple[str, ...]:
+    return (
+        row.name,
+        _count(row.calls),
+        _number(row.self_cpu_us),
+        _number(row.self_neuron_us),
+        _number(row.neuron_percent),
+    )
+
+
+def _number(value: float | None) -> str:
+    return NONE if value is None else f"{value:,.1f}"
+
+
+def _count(value: float | None) -> str:
+    """A median of counts per step: mostly whole."""
+    if value is None:
+        return NONE
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+
+
+def _shape(spec: Spec) -> str:
+    shape = spec.config.input.shape
+    sizes = format_shape(shape) if isinstance(shape, (list, tuple)) else str(shape)
+    return f"{sizes} {spec.config.input.dtype}"
+
+
+def _bullets(lines: Mapping[str, Any]) -> str:
+    return "\n".join(f"- {_text(str(key))}: {_text(str(value))}" for key, value in lines.items())
+
+
+def _grid(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    align = ["---"] + ["---:" if "Found" not in header else "---"] * (len(header) - 1)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, tuple(align), *rows))
+
+
+def _escaped(row: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(cell.replace("|", "\\|").replace("`", "'").replace("\n", " ") for cell in row)
+
+
+def _text(text: str) -> str:
+    """Foreign text on one line, with nothing that Markdown or HTML would take for its own."""
+    text = " ".join(text.split())
+    for mark in "\\`*_[]|":
+        text = text.replace(mark, f"\\{mark}")
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _quoted(error: str) -> str:
+    """The whole reason, line by line, as a literal block."""
+    return "\n".join(f"    {line}" for line in error.strip().splitlines())
