@@ -233,5 +233,3 @@ def _one_of(key: str, typed: str, allowed: tuple[str, ...]) -> None:
 def _shown(typed: Any) -> str:
     text = str(typed).replace(" ", "")
     return f"'{text}'" if text == "" or len(text) > 60 else text
-
-

@@ -194,6 +194,17 @@ def config_from_mapping(data: Mapping[str, Any]) -> Config:
     return built
 
 
+def unknown_keys(data: Mapping[str, Any], cls: type = Config, path: str = "") -> list[str]:
+    """List the dotted keys of `data` that the schema does not have, as Hydra's `+key=` can add."""
+    hints = typing.get_type_hints(cls)
+    unknown = [path + key for key in data if key not in hints]
+    for key, value in data.items():
+        inner = dataclass_in(hints.get(key))
+        if inner and isinstance(value, Mapping):
+            unknown += unknown_keys(value, inner, f"{path}{key}.")
+    return unknown
+
+
 def _names(cls: type) -> set[str]:
     return {f.name for f in dataclasses.fields(cls)}
 
@@ -202,12 +213,13 @@ def _build(cls: type, data: Mapping[str, Any]) -> Any:
     hints = typing.get_type_hints(cls)
     values = {}
     for name in _names(cls) & set(data):
-        inner, value = _dataclass_in(hints[name]), data[name]
+        inner, value = dataclass_in(hints[name]), data[name]
         values[name] = _build(inner, value) if inner and isinstance(value, Mapping) else value
     return cls(**values)
 
 
-def _dataclass_in(hint: Any) -> type | None:
+def dataclass_in(hint: Any) -> type | None:
+    """The dataclass that a type hint is or may be; None when it is neither."""
     options = typing.get_args(hint) if _is_union(hint) else (hint,)
     return next((o for o in options if dataclasses.is_dataclass(o) and isinstance(o, type)), None)
 

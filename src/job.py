@@ -1,0 +1,151 @@
+"""The door of the child: measures one run directory and tells its parent each stage.
+
+Started by track/child.py, one process a run. Never imports mlflow or hydra; torch and everything
+that needs it are imported after the environment is complete. Its stdout and stderr are child.log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from . import rundir
+from .errors import MeasureError, ToolError, UserError
+from .schema import Spec, spec_from_json
+
+STAGE_FD = "NEURON_RUN_STAGE_FD"
+
+
+class Parent:
+    """The two pipes to the parent; when the parent vanishes, this process ends itself."""
+
+    def __init__(self) -> None:
+        self._out = os.fdopen(int(os.environ[STAGE_FD]), "w", encoding="utf-8", buffering=1)
+        self._commands: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        for line in sys.stdin:
+            self._commands.put(line.strip())
+        os._exit(0)  # end of file: nobody is left to measure for
+
+    def say(self, stage: str, **fields: Any) -> None:
+        print(json.dumps({"stage": stage, **fields}), file=self._out, flush=True)
+
+    def expect(self, word: str) -> str:
+        """Wait for a command that starts with `word`; returns what follows it."""
+        command, _, rest = self._commands.get().partition(" ")
+        if command != word:
+            raise MeasureError(f"the parent said {command!r}, expected {word!r}")
+        return rest
+
+
+class Phases:
+    """How long each phase of the child took, in microseconds of this computer's clock."""
+
+    def __init__(self) -> None:
+        self.times_us: dict[str, float] = {}
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        start = time.perf_counter_ns()
+        try:
+            yield
+        finally:
+            self.times_us[f"{name}_us"] = (time.perf_counter_ns() - start) / 1000
+
+
+def measure(directory: Path, spec: Spec, parent: Parent) -> None:
+    """Run the whole protocol for one run directory; what it measured is in the directory."""
+    config, phases = spec.config, Phases()
+    with phases.timed("import"):
+        import torch
+
+        from .measure import capture, environment, numerics, variants
+        from .measure.devices import choose
+
+    with phases.timed("device_init"):
+        device = choose.open_device(config)
+    stamp = environment.stamp(device)
+    rundir.write_json(directory / rundir.ENVIRONMENT, stamp)
+    parent.say(
+        "ready",
+        device=device.name,
+        cores=config.cores,
+        versions=stamp["versions"],
+        chip=device.chip,
+        lnc=device.lnc,
+        device_name=device.description,
+    )
+    with torch.no_grad():
+        parent.say("compiling")
+        workload = variants.load(config)
+        step = variants.build(workload, config, device.torch_device)
+        with phases.timed("first_call"):  # compiles: NEFFs are made at the first call of a shape
+            output = step()
+            device.synchronize()
+        if config.workload.numerics != "off":
+            with phases.timed("numerics"):
+                result = numerics.check(output, workload, config.workload.tolerance)
+            rundir.write_json(directory / rundir.NUMERICS, asdict(result))
+            if not result.passed and config.workload.numerics == "fail":
+                raise MeasureError(
+                    f"wrong result: {result.message}. variant={config.variant.name} does not "
+                    "compute what the naive lines compute in float32 on the CPU; nothing was timed."
+                )
+        del output
+        parent.say("warming_up")
+        with phases.timed("warmup"):
+            for _ in range(config.profiler.warmup):
+                step()
+            device.synchronize()
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]):
+                pass  # the first profiler session of a process is slower than the next
+    parent.say("waiting")
+    parent.expect("go")
+    repeats = config.profiler.repeats
+    with phases.timed("windows"):
+        operators = capture.capture(
+            step,
+            device,
+            config,
+            directory / rundir.PROFILE,
+            on_window=lambda number: parent.say("profiling", window=number + 1, windows=repeats),
+        )
+    rundir.write_operators(directory, operators)
+    rundir.write_json(directory / rundir.PHASES, phases.times_us)
+
+
+def main() -> int:
+    """Serve one `run DIR`; the exit code is 0 done, 2 refused, 1 failed."""
+    parent = Parent()
+    directory = Path(parent.expect("run"))
+    spec = spec_from_json(rundir.read_json(directory / rundir.SPEC))
+    try:
+        measure(directory, spec, parent)
+    except UserError as error:
+        parent.say("refused", message=str(error))
+        return error.exit_code
+    except ToolError as error:
+        parent.say("failed", reason=str(error))
+        return error.exit_code
+    except BaseException as error:
+        traceback.print_exc()
+        parent.say("failed", reason=f"{type(error).__name__}: {error}")
+        return 1
+    parent.say("done")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
