@@ -44,6 +44,7 @@ class Interrupted(ToolError):
 
 
 def nearest(typed: str, allowed: Iterable[str]) -> str | None:
-    """Return the allowed word closest to what was typed, or None when none is close."""
-    close = difflib.get_close_matches(typed.lower(), list(allowed), n=1, cutoff=0.5)
-    return close[0] if close else None
+    """Return the allowed word closest to what was typed, in any case; None when none is close."""
+    words = {word.lower(): word for word in allowed}
+    close = difflib.get_close_matches(typed.lower(), words, n=1, cutoff=0.5)
+    return words[close[0]] if close else None

@@ -225,7 +225,7 @@ def _at_least(key: str, value: int | None, lowest: int) -> None:
 
 def _one_of(key: str, typed: str, allowed: tuple[str, ...]) -> None:
     if typed not in allowed:
-        match = nearest(typed, allowed) or nearest(typed.upper(), allowed)
+        match = nearest(typed, allowed)
         hint = f" Did you mean {key}={match}?" if match else f" Type {key}={allowed[0]}."
         raise UserError(f"{key}={typed}: not one of {', '.join(allowed)}.{hint}")
 
