@@ -86,7 +86,7 @@ def summarize(operators: Operators) -> Summary:
     if operators.fallback_operators is not None:
         metrics["fallback_operators"] = float(len(operators.fallback_operators))
     for row in rows[:TOP_OPERATORS]:
-        if row.self_neuron_us is not None:
+        if row.self_neuron_us:  # none, or seldom: zero in the median
             metrics[f"self_neuron_us/{row.label}"] = row.self_neuron_us
             metrics[f"self_cpu_us/{row.label}"] = row.self_cpu_us
     return Summary(

@@ -5,7 +5,9 @@ Called by run.py and ingest.py. Times are microseconds; what is missing is shown
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import html
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,8 @@ from .health import Health
 from .operators import StepRow, Summary
 
 NONE = "—"
+# Characters that start Markdown; an underscore inside a word does not.
+MARKUP = re.compile(r"[\\`*|]|\](?=\()|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 SIMULATED_NOTE = (
     "These numbers are simulated. Device time comes from a cost model that was fitted to one "
     "published table; host times are those of this computer's Python. Neither is a measurement "
@@ -58,7 +62,7 @@ def table(summary: Summary, most: int | None = None) -> Table:
         seldom = len(summary.rows) - len(ran)
         notes.append(f"{seldom} that ran in fewer than half of the windows")
     metrics = summary.metrics
-    neuron_us = metrics.get("self_neuron_us")
+    has_percent = any(row.neuron_percent is not None for row in summary.rows)
     return Table(
         header=("Operator", "Calls", "Self CPU (us)", "Self NEURON (us)", "% NEURON"),
         rows=tuple(_cells(row) for row in shown),
@@ -66,8 +70,8 @@ def table(summary: Summary, most: int | None = None) -> Table:
             "Total on the device",
             _count(metrics.get("operator_calls")),
             _number(metrics.get("self_cpu_us")),
-            _number(neuron_us),
-            NONE if neuron_us is None else "100.0",
+            _number(metrics.get("self_neuron_us")),
+            "100.0" if has_percent else NONE,
         ),
         note=f"Not listed: {'; '.join(notes)}." if notes else "",
     )
@@ -83,12 +87,10 @@ def markdown(
     """Write the report of one run, finished or not; parts that do not exist are left out."""
     simulated = _is_simulated(spec, summary, environment)
     parts = [f"# {_title(spec, simulated, error)}"]
-    if error:
-        parts.append(
-            f"**FAILED**, so there is no result to compare. The reason:\n\n{_quoted(error)}"
-        )
     if simulated:
         parts.append(SIMULATED_NOTE)
+    if error:
+        parts.append(f"**FAILED**, so there is no result to compare:\n\n{_quoted(error)}")
     if health:
         parts.append(f"**{_text(health.line)}**")
     parts.append(f"## What was run\n\n{_asked(spec)}")
@@ -103,14 +105,13 @@ def markdown(
 
 def _title(spec: Spec, simulated: bool, error: str | None) -> str:
     config = spec.config
-    words = []
-    if simulated:
-        words.append("SIMULATED (simulated device, no hardware)")
+    title = f"{config.workload.name}, {config.variant.name}, {_shape(spec)}"
     if error:
         reason = " ".join(error.split())
-        words.append(f"FAILED: {reason[:120]}{'...' if len(reason) > 120 else ''}")
-    words.append(f"{config.workload.name}, {config.variant.name}, {_shape(spec)}")
-    return _text(" | ".join(words).replace(" | ", ": ", 1) if len(words) > 1 else words[0])
+        title = f"FAILED: {reason[:120]}{'...' if len(reason) > 120 else ''} ({title})"
+    if simulated:
+        title = f"SIMULATED (simulated device, no hardware): {title}"
+    return _text(title)
 
 
 def _is_simulated(
@@ -159,24 +160,24 @@ def _results(summary: Summary, simulated: bool) -> list[str]:
         low, high = min(summary.window_self_neuron_us), max(summary.window_self_neuron_us)
         spread = f" Self NEURON ranged from {_number(low)} to {_number(high)} us over the windows."
     laid = table(summary)
-    rows = [
-        tuple(f"`{cell}`" if place == 0 else cell for place, cell in enumerate(_escaped(row)))
-        for row in laid.rows
-    ]
-    return [
+    rows = [(f"`{_cell(row[0])}`", *row[1:]) for row in laid.rows]
+    headline_part = (
         f"## Result per step{word}\n\n{_grid(('Metric', 'Value'), headlines)}\n\n"
         f"Median over {summary.windows} window(s). Source of device time: {_text(source)}.{spread} "
-        "Self CPU is host dispatch time and is not to be added to Self NEURON. The host and the "
-        "device work side by side.",
+        "Self CPU is host dispatch time and is not to be added to Self NEURON: the host and the "
+        "device work side by side."
+    )
+    operator_part = (
         f"## Operators per step{word}\n\n{_grid(laid.header, [*rows, laid.totals])}\n\n"
-        f"{laid.note + ' ' if laid.note else ''}{NONE}: no device time. Totals are medians of the "
-        "windows' totals; they count the operators that have device time.",
-    ]
+        f"{laid.note + ' ' if laid.note else ''}{NONE} means no device time. Totals are medians "
+        "of the windows' totals and count the operators that have device time."
+    )
+    return [headline_part, operator_part]
 
 
 def _checks(health: Health) -> str:
     rows = [(check.name, check.status, _text(check.message)) for check in health.checks]
-    return _grid(("Check", "Status", "Found"), rows)
+    return _grid(("Check", "Status", "Found"), rows, align="---")
 
 
 def _environment(environment: Mapping[str, Any]) -> str:
@@ -220,21 +221,20 @@ def _bullets(lines: Mapping[str, Any]) -> str:
     return "\n".join(f"- {_text(str(key))}: {_text(str(value))}" for key, value in lines.items())
 
 
-def _grid(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    align = ["---"] + ["---:" if "Found" not in header else "---"] * (len(header) - 1)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, tuple(align), *rows))
+def _grid(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], align: str = "---:") -> str:
+    lines = (header, ("---", *[align] * (len(header) - 1)), *rows)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def _escaped(row: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(cell.replace("|", "\\|").replace("`", "'").replace("\n", " ") for cell in row)
+def _cell(name: str) -> str:
+    """An operator's name as code in a table cell."""
+    return " ".join(name.split()).replace("|", "\\|").replace("`", "'")
 
 
 def _text(text: str) -> str:
     """Foreign text on one line, with nothing that Markdown or HTML would take for its own."""
-    text = " ".join(text.split())
-    for mark in "\\`*_[]|":
-        text = text.replace(mark, f"\\{mark}")
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = html.escape(" ".join(text.split()), quote=False)
+    return MARKUP.sub(r"\\\g<0>", text)
 
 
 def _quoted(error: str) -> str:
