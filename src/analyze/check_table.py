@@ -41,8 +41,7 @@ def device_time(operators: Operators | None, profiler: ProfilerConfig) -> Check:
         return failed(
             name,
             f"{source} gave no device time in any window, so there is no self_neuron_us. Type "
-            "profiler.modes=[RUNTIME], or device.env.NEURON_LAUNCH_BLOCKING=1 to see which "
-            "operator runs on the device.",
+            "profiler=runtime execution=blocking, and look in child.log for what the runtime said.",
         )
     if len(timed) < len(operators.windows):
         return warning(
@@ -74,7 +73,7 @@ def _why_no_source(operators: Operators, profiler: ProfilerConfig) -> str:
             "The installed NeuronConfig does not know correlate_device_time. Install a newer "
             f"torch-neuronx. Or: {explorer}"
         )
-    modes = "" if "RUNTIME" in profiler.modes else " Type profiler.modes=[RUNTIME,DEVICE]."
+    modes = "" if "RUNTIME" in profiler.modes else " Type profiler=combined."
     return (
         "The profiler's table has none, though correlate_device_time was asked for: nothing ran "
         f"on the device, or this release does not fill it in.{modes} {explorer}"

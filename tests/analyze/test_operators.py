@@ -1,3 +1,5 @@
+"""Tests of analyze/operators.py: metrics and rows per step from hand-made windows, worked out on paper."""
+
 from __future__ import annotations
 
 import json
@@ -206,7 +208,13 @@ def test_python_frames_are_no_operators(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["aten::_fused_rms_norm", f"{REGION}: 0/0", "my_lib::op", "build_guards (dynamo_timed)", "Op(1)"],
+    [
+        "aten::_fused_rms_norm",
+        f"{REGION}: 0/0",
+        "my_lib::op",
+        "build_guards (dynamo_timed)",
+        "Op(1)",
+    ],
 )
 def test_operators_of_any_library_are_kept(name: str) -> None:
     assert [r.name for r in summarize(operators(window(row(name)))).rows] == [name]
@@ -220,7 +228,9 @@ def test_an_annotation_never_counts_device_time_twice() -> None:
 
 
 def test_rows_of_one_name_are_added_up() -> None:
-    one = window(row("aten::mm", 2, 3.0, 10.0), row("aten::mm", 1, 1.0), row("aten::mm", 1, 1.0, 5.0))
+    one = window(
+        row("aten::mm", 2, 3.0, 10.0), row("aten::mm", 1, 1.0), row("aten::mm", 1, 1.0, 5.0)
+    )
     (only,) = summarize(operators(one)).rows
     assert (only.calls, only.self_cpu_us, only.self_neuron_us) == (4, 5.0, 15.0)
 
@@ -319,10 +329,10 @@ def test_labels_depend_on_the_order_of_regions_only(names: list[str]) -> None:
     given_labels = labels(names)
     assert len(set(given_labels.values())) == len(given_labels)  # no two share a metric
     regions = [name for name in dict.fromkeys(names) if name.startswith(REGION)]
-    expected = (
-        [REGION] if len(regions) == 1 else [f"{REGION} {n + 1}" for n in range(len(regions))]
-    )
+    expected = [REGION] if len(regions) == 1 else [f"{REGION} {n + 1}" for n in range(len(regions))]
     assert [given_labels[name] for name in regions] == expected
-    renamed = [f"{REGION}: 9{name[len(REGION) + 2 :]}" if REGION in name else name for name in names]
+    renamed = [
+        f"{REGION}: 9{name[len(REGION) + 2 :]}" if REGION in name else name for name in names
+    ]
     assert list(labels(renamed).values()) == list(given_labels.values())
     assert all(given_labels[name] == name for name in names if name not in regions)

@@ -1,3 +1,5 @@
+"""Tests of analyze/trace.py: self times of hand-made traces, and of a real one against torch's averages."""
+
 from __future__ import annotations
 
 import json
