@@ -1,0 +1,128 @@
+"""What came of a run: reads a run directory, writes its summary, health and report.
+
+Called by run.py and ingest.py once the child is done; the result goes to runs.close_run. Never
+talks to a store, so tracking=none ends here.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import rundir
+from ..errors import ToolError
+from ..schema import Spec
+from . import notes, redact
+
+if TYPE_CHECKING:
+    from ..analyze.health import Health
+    from ..analyze.operators import Summary
+
+log = logging.getLogger(__name__)
+
+FINISHED, FAILED, KILLED = "FINISHED", "FAILED", "KILLED"
+HEADLINE = "self_neuron_us"
+NO_DEVICE_TIME = (
+    "no device time: none of the lawful sources gave any (see health.json). The profile is kept "
+    "in full. Try profiler.correlate_device_time=true, profiler=combined, and python -m src.doctor"
+)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, and its numbers."""
+
+    status: str
+    """FINISHED, FAILED or KILLED, as MLflow names them."""
+    error: str | None
+    summary: Summary | None
+    health: Health | None
+    metrics: dict[str, float]
+    """What is tracked: empty when the measurement did not come to its end."""
+
+    def tags(self) -> dict[str, str]:
+        """Return the tags that are known at the end only."""
+        source = self.summary.device_time_source if self.summary else None
+        found = {
+            "capture_health": self.health.status if self.health else None,
+            "capture_health_line": self.health.line if self.health else None,
+            "device_time_source": source or "none",
+            "error": self.error,
+        }
+        return {name: value for name, value in found.items() if value}
+
+
+def conclude(
+    directory: Path, spec: Spec, error: str | None = None, *, killed: bool = False
+) -> Outcome:
+    """Write summary.json, health.json, report.md (and error.txt) and return the outcome.
+
+    `error` is why the child did not come to its end; `killed` when the user stopped it.
+    """
+    summary, health, problem = _analyzed(directory, spec)
+    whole = error is None and not killed
+    notes.update(directory, ended="killed" if killed else "measured" if whole else "failed")
+    error = error or ("stopped by the user" if killed else problem)
+    if error is None and (summary is None or HEADLINE not in summary.metrics):
+        error = NO_DEVICE_TIME
+    error = redact.text(error) if error else None
+    outcome = Outcome(
+        status=KILLED if killed else FAILED if error else FINISHED,
+        error=error,
+        summary=summary,
+        health=health,
+        metrics=dict(summary.metrics) if summary and whole else {},
+    )
+    _write(directory, spec, outcome)
+    return outcome
+
+
+def _analyzed(directory: Path, spec: Spec) -> tuple[Summary | None, Health | None, str | None]:
+    """Analyze what is there. An error in here must not cost the user the profile."""
+    from ..analyze import health, operators
+
+    summary = examined = rows = None
+    problem: str | None = None
+    try:
+        rows = rundir.read_operators(directory)
+        summary = operators.summarize(rows) if rows else None
+        if rows is None:
+            problem = f"{rundir.OPERATORS} is missing: the measurement did not get that far"
+    except Exception as error:
+        problem = _words(f"{rundir.OPERATORS} could not be read", error)
+    try:
+        examined = health.examine(directory, spec, rows)
+    except Exception as error:
+        problem = problem or _words("the capture could not be checked", error)
+    return summary, examined, problem
+
+
+def _words(what: str, error: Exception) -> str:
+    if not isinstance(error, ToolError):
+        log.debug("%s", what, exc_info=error)
+    return f"{what} ({type(error).__name__}: {error})"
+
+
+def _write(directory: Path, spec: Spec, outcome: Outcome) -> None:
+    for name, data in ((rundir.SUMMARY, outcome.summary), (rundir.HEALTH, outcome.health)):
+        if data is not None:
+            rundir.write_json(directory / name, asdict(data))
+    if outcome.error:
+        (directory / rundir.ERROR).write_text(outcome.error + "\n", encoding="utf-8")
+    else:
+        (directory / rundir.ERROR).unlink(missing_ok=True)
+    try:
+        report = _report(directory, spec, outcome)
+    except Exception as error:
+        log.warning("%s", _words(f"{rundir.REPORT} could not be written", error))
+    else:
+        (directory / rundir.REPORT).write_text(report, encoding="utf-8")
+
+
+def _report(directory: Path, spec: Spec, outcome: Outcome) -> str:
+    from ..analyze import report
+
+    environment: dict[str, Any] | None = rundir.read_json(directory / rundir.ENVIRONMENT)
+    return report.markdown(spec, outcome.summary, outcome.health, environment, outcome.error)
