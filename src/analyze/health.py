@@ -46,13 +46,9 @@ def examine(directory: Path, spec: Spec, operators: Operators | None) -> Health:
             check_table.fallback(operators),
         ]
     statuses = {check.status for check in checks}
-    status = (
-        "incomplete"
-        if "failed" in statuses
-        else "suspicious"
-        if "warning" in statuses
-        else "complete"
-    )
+    status = "suspicious" if "warning" in statuses else "complete"
+    if "failed" in statuses:
+        status = "incomplete"
     return Health(status, tuple(checks), _line(status, checks, windows))
 
 

@@ -118,7 +118,6 @@ def _close(span: _Span, sums: dict[str, _Sum]) -> None:
     if child is not None and child.name == span.name:  # closed before its parent
         sum_.calls -= 1
         sum_.total_ns -= child.end_ns - child.start_ns
-    span.only_child = None
 
 
 def _span(event: dict[str, Any]) -> _Span:

@@ -1,4 +1,4 @@
-"""Tests of analyze/health.py: every check with a run directory that passes it and one that fails it."""
+"""Tests of analyze/health.py: each check with a run directory that passes and one that fails."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_totals_by_core_are_device_time(tmp_path: Path) -> None:
 
 
 def test_a_window_without_device_time_is_suspicious(tmp_path: Path) -> None:
-    bare = window(OperatorRow(REGION.name, 1, 5.0, 5.0), MARK)
+    bare = window(OperatorRow(REGION.name, 1, 5.0, 5.0), MARK, executions=0)
     found = table_check(tmp_path, "device_time", operators(window(), bare))
     assert found.status == "warning"
     assert "Only 1 of 2 windows" in found.message

@@ -1,4 +1,4 @@
-"""Tests of analyze/operators.py: metrics and rows per step from hand-made windows, worked out on paper."""
+"""Tests of analyze/operators.py: metrics and rows per step, worked out on paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of analyze/trace.py: self times of hand-made traces, and of a real one against torch's averages."""
+"""Tests of analyze/trace.py: hand-made traces, and a real one against torch's averages."""
 
 from __future__ import annotations
 
@@ -110,6 +110,16 @@ def test_a_namesakes_only_child_is_the_same_call(tmp_path: Path) -> None:
     assert reduced(path) == {"a": (1, 9.0, 10.0), "b": (1, 1.0, 1.0)}
     two = written(tmp_path, span("a", 0, 10), span("a", 1, 2), span("a", 5, 2))
     assert reduced(two) == {"a": (3, 10.0, 14.0)}
+
+
+def test_a_namesake_that_starts_when_the_other_ends_is_another_call(tmp_path: Path) -> None:
+    path = written(tmp_path, span("a", 0, 10), span("a", 10, 0))
+    assert reduced(path) == {"a": (2, 10.0, 10.0)}
+
+
+def test_of_two_spans_that_start_together_the_longer_is_the_parent(tmp_path: Path) -> None:
+    path = written(tmp_path, span("child", 0, 4), span("parent", 0, 10))
+    assert reduced(path) == {"parent": (1, 6.0, 10.0), "child": (1, 4.0, 4.0)}
 
 
 def test_large_time_stamps_keep_their_nanoseconds(tmp_path: Path) -> None:
