@@ -56,7 +56,7 @@ def join() -> None:
 
 
 def constrain() -> None:
-    """Write .venv/constraints.txt: our pins, without those for what an image has, plus its torch."""
+    """Write .venv/constraints.txt: our pins, but for what an image has, and the image's torch."""
     pins = (VENV.parent / "constraints.txt").read_text().splitlines()
     torch = image_torch()
     if torch is not None:
