@@ -23,7 +23,7 @@ from . import rundir
 from .errors import MeasureError, ToolError, UserError
 from .schema import Spec, spec_from_json
 
-STAGE_FD = "NEURON_RUN_STAGE_FD"
+STAGE_FD = "PROFILE_RUN_STAGE_FD"
 
 
 class Parent:
@@ -32,6 +32,7 @@ class Parent:
     def __init__(self) -> None:
         self._out = os.fdopen(int(os.environ[STAGE_FD]), "w", encoding="utf-8", buffering=1)
         self._commands: queue.Queue[str] = queue.Queue()
+        self.is_ready = False
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
@@ -40,6 +41,7 @@ class Parent:
         os._exit(0)  # end of file: nobody is left to measure for
 
     def say(self, stage: str, **fields: Any) -> None:
+        self.is_ready = self.is_ready or stage == "ready"
         print(json.dumps({"stage": stage, **fields}), file=self._out, flush=True)
 
     def expect(self, word: str) -> str:
@@ -134,6 +136,9 @@ def main() -> int:
     try:
         measure(directory, spec, parent)
     except UserError as error:
+        if parent.is_ready:  # the store knows of the run by now
+            parent.say("failed", reason=str(error))
+            return MeasureError.exit_code
         parent.say("refused", message=str(error))
         return error.exit_code
     except ToolError as error:

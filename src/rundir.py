@@ -94,6 +94,7 @@ def read_json(path: Path) -> Any:
 
 
 def write_operators(directory: Path, operators: Operators) -> None:
+    """Write operators.json."""
     write_json(directory / OPERATORS, {"format": FORMAT, **asdict(operators)})
 
 
@@ -173,6 +174,7 @@ def write_manifest(directory: Path) -> dict[str, Any]:
 
 
 def sha256_of(path: Path) -> str:
+    """Return the hex digest of a file's content, read in blocks."""
     digest = hashlib.sha256()  # hashlib.file_digest needs Python 3.11
     with path.open("rb") as file:
         for block in iter(lambda: file.read(1 << 20), b""):

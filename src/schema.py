@@ -11,7 +11,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional  # noqa: UP035  (OmegaConf reads these at run time)
+from typing import Any
 
 MISSING = "???"  # OmegaConf's word for a value that must be given
 DTYPES = ("bfloat16", "float16", "float32")
@@ -31,13 +31,13 @@ def _open_dict() -> Any:
 @dataclass
 class WorkloadConfig:
     name: str = MISSING
-    implementations: List[str] = field(default_factory=list)
+    implementations: list[str] = field(default_factory=list)
     """The functions of the workload's module; `variant.implementation` picks one."""
     uses_cores: int = 1
     """NeuronCores that one step runs on; more `cores` than this is refused."""
     numerics: str = "fail"
     """What a wrong result means: fail (no timing), warn, or off (no reference is computed)."""
-    tolerance: Optional[float] = None
+    tolerance: float | None = None
     """Largest accepted max|y-r| / max|r|; None: by dtype, see measure/numerics.py."""
 
 
@@ -48,15 +48,15 @@ class CompileConfig:
     backend: str = "neuron"
     fullgraph: bool = True
     dynamic: bool = False
-    mode: Optional[str] = None
-    options: Dict[str, Any] = field(default_factory=dict)
+    mode: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class VariantConfig:
     name: str = MISSING
     implementation: str = MISSING
-    compile: Optional[CompileConfig] = None
+    compile: CompileConfig | None = None
 
 
 @dataclass
@@ -80,15 +80,15 @@ class ScheduleConfig:
 @dataclass
 class ProfilerConfig:
     name: str = MISSING
-    modes: List[str] = field(default_factory=lambda: ["RUNTIME"])
+    modes: list[str] = field(default_factory=lambda: ["RUNTIME"])
     """NeuronConfig: which data streams are recorded."""
-    max_events_per_nc: Optional[int] = None
+    max_events_per_nc: int | None = None
     """NeuronConfig: events kept for each NeuronCore, the oldest are dropped; None: its default."""
-    capture_cores: Optional[str] = None
+    capture_cores: str | None = None
     """NeuronConfig capture_enabled_for_nc: trace only these of `cores`; None: all of them."""
-    neff_cache_dir: Optional[str] = None
+    neff_cache_dir: str | None = None
     """NeuronConfig: where compiled NEFFs are looked up; None: the effective NEFF cache."""
-    precache_node_info: Optional[bool] = None
+    precache_node_info: bool | None = None
     """NeuronConfig: gather NEFF metadata before the window; None: its default."""
     correlate_device_time: bool = True
     """NeuronConfig: put device time on the operators, which gives Self NEURON."""
@@ -114,7 +114,7 @@ class CostConfig:
 
     dispatch_us: float = MISSING  # type: ignore[assignment]  # OmegaConf's marker
     hbm_bytes_per_s: float = MISSING  # type: ignore[assignment]
-    tensor_flops_per_s: Dict[str, float] = field(default_factory=dict)
+    tensor_flops_per_s: dict[str, float] = field(default_factory=dict)
     vector_flops_per_s: float = MISSING  # type: ignore[assignment]
 
 
@@ -126,23 +126,23 @@ class DeviceConfig:
     cores: int = 1
     """Logical NeuronCores that the simulated device has."""
     memory_bytes: int = 0
-    cost: Optional[CostConfig] = None
+    cost: CostConfig | None = None
 
 
 @dataclass
 class TrackingConfig:
     name: str = MISSING
-    root: Optional[str] = None
+    root: str | None = None
     """Folder of the store and of runs not tracked yet; None: the repository's mlruns/."""
-    uri: Optional[str] = None
+    uri: str | None = None
     """An MLflow tracking URI; None: the sqlite store under `root`."""
-    experiment: Optional[str] = None
+    experiment: str | None = None
     """None: the workload's name. Simulated runs go to `<name> (simulated)`."""
     allow_simulated: bool = False
     """Let a simulated run go to a tracking server."""
     strict_names: bool = False
     """Replace `:` in metric names, for MLflow servers that refuse it."""
-    user: Optional[str] = None
+    user: str | None = None
     """Stands for the login name in MLflow's user tag; None: MLflow's own choice."""
 
 

@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 
     from .analyze.health import Health
     from .analyze.operators import Summary
+    from .track.child import Message
 
 SIMULATED = (
     "SIMULATED: no Trainium here. Device times come from a cost model, host times are this "
     "computer's Python. Neither is a measurement of Trainium."
 )
+PIPE_COLUMNS = 120  # a file or a pipe has no width of its own
 _STAGES = {
     "ready": "device ready",
     "compiling": "first call: compiling, checking the result",
     "warming_up": "warming up",
     "waiting": "warm",
     "profiling": "profiling",
-    "done": "reading the profile",
+    "done": "measured",
 }
 
 
@@ -38,9 +40,10 @@ class Screen:
     def __init__(self, title: str = "") -> None:
         self._title = title
         self._out = Console(highlight=False, soft_wrap=True)
+        if not self._out.is_terminal:
+            self._out.width = PIPE_COLUMNS
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
         self._status: Status | None = None
-        self._simulated_said = False
 
     def __enter__(self) -> Screen:
         return self
@@ -69,8 +72,9 @@ class Screen:
         else:
             self._status.update(escape(line))
 
-    def message(self, stage: str, fields: dict[str, object]) -> None:
+    def message(self, message: Message) -> None:
         """Show a stage line of the child."""
+        stage, fields = message.stage, message.fields
         if stage == "ready" and fields.get("device") == "simulated":
             self.simulated()
         text = _STAGES.get(stage, stage)
@@ -88,7 +92,7 @@ class Screen:
         data = table(summary)
         shown = Table(title=escape(title), title_justify="left", title_style="bold")
         for number, head in enumerate(data.header):
-            shown.add_column(head, justify="right" if number else "left", no_wrap=number > 0)
+            shown.add_column(head, justify="right" if number else "left", no_wrap=True)
         for row in data.rows:
             shown.add_row(*map(escape, row))
         shown.add_section()

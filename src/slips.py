@@ -160,8 +160,10 @@ def _not_an_option(match: re.Match[str], typed: Sequence[str]) -> str:
 Answer = Callable[[re.Match[str], Sequence[str]], str]
 _ANSWERS: list[tuple[str, Answer]] = [
     (
-        r"Could not find '(?P<group>[\w/]+)/(?P<option>[^']*)'\s+"
-        r"Available options in '[^']*':\n(?P<options>(?:\t\S+\n)+)",
+        (
+            r"Could not find '(?P<group>[\w/]+)/(?P<option>[^']*)'\s+"
+            r"Available options in '[^']*':\n(?P<options>(?:\t\S+\n)+)"
+        ),
         _unknown_option,
     ),
     (r"Could not (?:find|load) '(?P<what>[^']*)'", _unknown_group),
@@ -171,8 +173,10 @@ _ANSWERS: list[tuple[str, Answer]] = [
     (r"Error merging override (?P<override>[^\n]*)\n(?P<reason>[^\n]*)", _wrong_type),
     (r"Ambiguous value for argument '(?P<override>[^\n]*)'\n", _ambiguous),
     (
-        r"mismatched input|no viable alternative|token recognition error|extraneous input|"
-        r"missing EQUAL|Error parsing override",
+        (
+            r"mismatched input|no viable alternative|token recognition error|extraneous input|"
+            r"missing EQUAL|Error parsing override"
+        ),
         _unreadable,
     ),
     (r"error: unrecognized arguments: (?P<flags>[^\n]*)", _unknown_flag),

@@ -25,7 +25,9 @@ from ..errors import MeasureError, UserError
 from ..schema import Config
 from . import crash, identity, notes
 
-STAGE_FD = "NEURON_RUN_STAGE_FD"
+STAGE_FD = "PROFILE_RUN_STAGE_FD"
+SET_BY_US = "PROFILE_RUN_SET"
+"""Names the Neuron variables below that the user did not set: they are no sign of Neuron."""
 VISIBLE_CORES = "NEURON_RT_VISIBLE_CORES"
 LAUNCH_BLOCKING = "NEURON_LAUNCH_BLOCKING"
 LAST_STAGES = ("done", "refused", "failed")
@@ -62,6 +64,8 @@ class Message:
 def environment_for(config: Config, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the child's environment: the user's, the cores, the execution, `device.env`."""
     env = dict(environ)
+    ours = {VISIBLE_CORES, LAUNCH_BLOCKING, *(config.device.env or {})} - set(environ)
+    env[SET_BY_US] = ",".join(sorted(ours))
     env.setdefault(VISIBLE_CORES, config.cores)
     if config.execution != "default":
         env[LAUNCH_BLOCKING] = "1" if config.execution == "blocking" else "0"

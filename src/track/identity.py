@@ -21,7 +21,6 @@ from ..schema import Config
 REPOSITORY = Path(__file__).resolve().parents[2]
 WORKLOADS = Path(__file__).resolve().parents[1] / "measure" / "workloads"
 TIMING_VARIABLES = ("NEURON_", "OMP_", "MKL_", "TORCH_", "PYTORCH_", "TORCHINDUCTOR_")
-NO_TIMING = ("NEURON_RUN_STAGE_FD",)
 
 
 def git_commit(repository: Path = REPOSITORY) -> str | None:
@@ -58,9 +57,7 @@ def measurement_id(config: Config, ready: Mapping[str, Any], environ: Mapping[st
         "config": asked,
         "device": {key: ready.get(key) for key in ("device", "versions", "chip", "lnc")},
         "environment": {
-            name: value
-            for name, value in environ.items()
-            if name.startswith(TIMING_VARIABLES) and name not in NO_TIMING
+            name: value for name, value in environ.items() if name.startswith(TIMING_VARIABLES)
         },
         "source": source.read_text(encoding="utf-8") if source.is_file() else None,
     }

@@ -13,8 +13,8 @@ from ...schema import Config
 from . import Device
 from .signs import signs_of_neuron
 
-SET_BY_US = "NEURON_RUN_SET"
-"""Names of the Neuron variables that the parent set for this child, separated by commas."""
+SET_BY_US = "PROFILE_RUN_SET"
+"""Names the variables that the parent may have set for this child, separated by commas."""
 
 
 def open_device(config: Config, root: Path = Path("/")) -> Device:
@@ -44,4 +44,4 @@ def _open_simulated(config: Config) -> Device:
 
 
 def _set_by_us() -> frozenset[str]:
-    return frozenset(os.environ.get(SET_BY_US, "").split(",")) | {SET_BY_US, "NEURON_RUN_STAGE_FD"}
+    return frozenset(os.environ.get(SET_BY_US, "").split(","))

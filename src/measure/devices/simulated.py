@@ -55,4 +55,4 @@ def _count_executions(session: Path) -> int | None:
     if not path.exists():
         return None
     events = json.loads(path.read_text(encoding="utf-8"))["events"]
-    return sum(event["name"] == "nc_exec_running" for event in events)
+    return sum(1 for event in events if event["name"] == "nc_exec_running")

@@ -1,0 +1,1 @@
+"""Measuring: everything that imports torch. Never imports mlflow or hydra."""
