@@ -19,14 +19,15 @@ PROSE_WORDS = frozenset({"key", "keys", "token", "tokens", "auth", "signature"})
 SHORTEST = 4  # a shorter secret is not looked for elsewhere: it would hide half of the text
 
 _WORD = re.compile(rf"(?:{SECRET_WORDS})", re.IGNORECASE)
-_JOINED = re.compile(r"\w(?:key|token|secret|password|passwd)", re.IGNORECASE)  # apikey
 _SPLIT = re.compile(r"[^A-Za-z]+|(?<=[a-z])(?=[A-Z])")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?|true|false", re.IGNORECASE)
 # Up to the last @ before a slash, quote or space: a password may itself hold an @.
 _USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*://)[^\s/?#'\"<>]*@")
 _ASSIGNED = re.compile(
-    r"(?P<name>[A-Za-z_][\w.\-]*)(?P<between>['\"]?\s{0,3}[=:]\s{0,3})"
-    r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s,;&'\"\]})]+)"
+    r"(?P<name>(?<!\w)(?=[\w.\-]*(?:key|token|secret|passw|passphrase|pwd|credential|auth|bearer"
+    r"|cookie|signature))[A-Za-z_][\w.\-]*)(?P<between>['\"]?\s{0,3}[=:]\s{0,3})"
+    r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s,;&'\"\]})]+)",
+    re.IGNORECASE,
 )
 _FLAG = re.compile(r"(?P<name>--[A-Za-z][\w\-]*)(?P<between>\s+)(?P<value>[^\s\-][^\s]*)")
 _KNOWN = re.compile(
@@ -38,7 +39,7 @@ _KNOWN = re.compile(
 def is_secret(key: str) -> bool:
     """Does the name of a setting or variable say that its value is a secret?"""
     words = [word for word in _SPLIT.split(key) if word]
-    return any(_WORD.fullmatch(w) or _JOINED.fullmatch(w[-9:]) or _ends(w) for w in words)
+    return any(_WORD.fullmatch(w) or _ends(w) for w in words)
 
 
 def _ends(word: str) -> bool:
@@ -60,10 +61,13 @@ def text(shown: str, secrets: Iterable[str] = ()) -> str:
 
 def _hide(match: re.Match[str]) -> str:
     name, between, value = match["name"], match["between"], match["value"]
-    last = _SPLIT.split(name.strip("-_."))[-1] if name else ""
-    prose = name.lower() in PROSE_WORDS
-    hidden = is_secret(name) if "=" in between else _WORD.fullmatch(last) or _ends(last)
-    if prose or not hidden or _spared(name, value) or value.startswith(HIDDEN):
+    if "=" in between:
+        in_query = match.string[: match.start()].endswith(("?", "&"))
+        hidden = is_secret(name) and (in_query or name.lower() not in ("key", "keys"))
+    else:
+        last = _SPLIT.split(name.strip("-_."))[-1]
+        hidden = name.lower() not in PROSE_WORDS and bool(_WORD.fullmatch(last) or _ends(last))
+    if not hidden or _spared(name, value) or value.startswith(HIDDEN):
         return match[0]
     return f"{name}{between}{HIDDEN}"
 
