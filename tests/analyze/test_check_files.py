@@ -198,11 +198,11 @@ def test_a_log_that_is_a_pipe_does_not_block(tmp_path: Path) -> None:
     assert dropped_events(tmp_path, PROFILER).status == "warning"
 
 
-def test_thousands_of_files_are_one_short_message(tmp_path: Path) -> None:
+def test_hundreds_of_files_are_one_short_message(tmp_path: Path) -> None:
     run_directory(tmp_path)
     folder = tmp_path / "profile/i-0abc_pid_7/1776672348756756905"
-    for number in range(2000):
+    for number in range(400):
         (folder / f"profile_nc_0_session_{number}.ntff").touch()
     message = empty_files(scan(tmp_path)).message
-    assert message.startswith("2000 empty files: ")
+    assert message.startswith("400 empty files: ")
     assert len(message) < 500
