@@ -49,8 +49,13 @@ def join() -> None:
     if image_torch() is None:
         return
     homes = [p for p in sys.path if p.endswith(("site-packages", "dist-packages"))]
-    # addsitedir and not a bare path: the image's own .pth files have to run too.
-    lines = [f"import site; site.addsitedir({home!r})\n" for home in homes]
+    # addsitedir and not a bare path: the image's own .pth files have to run too. And not while pip
+    # builds a package (its two variables): the image's older build tools would come first.
+    building = "'PEP517_BUILD_BACKEND' in e or '_PYPROJECT_HOOKS_BUILD_BACKEND' in e"
+    lines = [
+        f"import site; from os import environ as e; {building} or site.addsitedir({home!r})\n"
+        for home in homes
+    ]
     (target,) = VENV.glob("lib/python*/site-packages")
     (target / "neuron_image.pth").write_text("".join(lines))
 
