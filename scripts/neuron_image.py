@@ -14,6 +14,15 @@ from pathlib import Path
 
 VENV = Path(__file__).resolve().parent.parent / ".venv"
 OLDEST_TORCH = (2, 13)
+BUILT_FOR_A_NUMPY = {
+    "contourpy",
+    "matplotlib",
+    "pandas",
+    "pyarrow",
+    "scikit-learn",
+    "scipy",
+    "skops",
+}
 
 
 def image_torch() -> str | None:
@@ -61,17 +70,19 @@ def join() -> None:
 
 
 def constrain() -> None:
-    """Write .venv/constraints.txt: our pins, but for what an image has, and the image's torch."""
+    """Write .venv/constraints.txt: our pins, but for what an image has; its torch and numpy."""
     pins = (VENV.parent / "constraints.txt").read_text().splitlines()
     torch = image_torch()
     if torch is not None:
-        kept = {
-            canonical(d.metadata["Name"])
+        image = {
+            canonical(d.metadata["Name"]): d.version
             for d in importlib.metadata.distributions()
             if not Path(str(d.locate_file(""))).resolve().is_relative_to(VENV)
         }
-        pins = [p for p in pins if p.startswith("#") or canonical(p.split("==")[0]) not in kept]
-        pins.append(f"torch=={torch}")
+        # The compiler of an image is particular about numpy: it stays, and what needs one follows.
+        dropped = image.keys() | (BUILT_FOR_A_NUMPY if "numpy" in image else set())
+        pins = [p for p in pins if p.startswith("#") or canonical(p.split("==")[0]) not in dropped]
+        pins += [f"torch=={torch}"] + [f"numpy=={v}" for n, v in image.items() if n == "numpy"]
     (VENV / "constraints.txt").write_text("\n".join(pins) + "\n")
 
 
