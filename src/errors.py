@@ -5,8 +5,9 @@ Raised everywhere, turned into one line on stderr and an exit code at the doors 
     ToolError
     ├── UserError         2   what was typed cannot be done; nothing was started
     ├── MeasureError      1   the workload or the device failed; the run is FAILED
-    ├── StoreError        1   the tracking store refused; the run directory is kept
-    └── Interrupted    130/143 Ctrl-C, SIGTERM or SIGHUP; the run is KILLED
+    └── StoreError        1   the tracking store refused; the run directory is kept
+    KeyboardInterrupt   130   Ctrl-C; the run is KILLED
+    └── Interrupted  129/143  SIGHUP or SIGTERM; the same
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class StoreError(ToolError):
     """The tracking store could not take the run; the message says where the run directory is."""
 
 
-class Interrupted(ToolError):
-    """The user or the system asked the run to end."""
+class Interrupted(KeyboardInterrupt):
+    """The system asked the run to end; passes where Ctrl-C passes, also through Hydra."""
 
     def __init__(self, signal_number: int) -> None:
         self.exit_code = 128 + signal_number

@@ -58,7 +58,7 @@ def main() -> int:
             Screen().problem(slips.explain(printed.getvalue(), sys.argv[1:]))
             return UserError.exit_code
         codes.append(stop.code if isinstance(stop.code, int) else 1)
-    except (KeyboardInterrupt, Interrupted) as stop:
+    except KeyboardInterrupt as stop:
         codes.append(stop.exit_code if isinstance(stop, Interrupted) else 128 + signal.SIGINT)
     finally:
         sys.stderr = stderr
@@ -72,8 +72,6 @@ def _job(composed: Any, cwd: Path) -> int:
             return execute(_spec(composed), cwd, screen)
         except ToolError as error:
             screen.problem(str(error))
-            if isinstance(error, Interrupted):
-                raise
             return error.exit_code
 
 
@@ -148,7 +146,7 @@ def execute(spec: Spec, cwd: Path, screen: Screen) -> int:
         raise
     except MeasureError as failure:
         error = str(failure)
-    except (KeyboardInterrupt, Interrupted) as stop:
+    except KeyboardInterrupt as stop:
         stopped = stop
     screen.stage("reading the profile")
     result = outcome.conclude(directory, spec, error, killed=stopped is not None)

@@ -23,6 +23,7 @@ SIMULATED = (
     "SIMULATED: no Trainium here. Device times come from a cost model, host times are this "
     "computer's Python. Neither is a measurement of Trainium."
 )
+MOST_ROWS = 20  # the rest is in report.md and operators.json
 PIPE_COLUMNS = 120  # a file or a pipe has no width of its own
 _STAGES = {
     "ready": "device ready",
@@ -89,7 +90,7 @@ class Screen:
         from .analyze.report import table
 
         self._stop_spinner()
-        data = table(summary)
+        data = table(summary, most=MOST_ROWS)
         shown = Table(title=escape(title), title_justify="left", title_style="bold")
         for number, head in enumerate(data.header):
             shown.add_column(head, justify="right" if number else "left", no_wrap=True)
@@ -98,6 +99,8 @@ class Screen:
         shown.add_section()
         shown.add_row(*map(escape, data.totals), style="bold")
         self._out.print(shown)
+        if data.note:
+            self._out.print(escape(data.note))
         style = {"complete": "green", "suspicious": "yellow"}.get(health.status, "bold red")
         self._out.print(escape(health.line), style=style)
 
