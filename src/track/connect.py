@@ -80,7 +80,7 @@ def patiently(store: Store, action: Callable[[], T]) -> T:
     for pause_s in (*LOCKED_PAUSES_S, None):
         try:
             return action()
-        except Exception as error:  # noqa: PERF203  (each turn is a call to a database)
+        except Exception as error:
             if pause_s is None or not is_locked(error):
                 raise store_error(store, error) from error
             time.sleep(pause_s)

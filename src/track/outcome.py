@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import rundir
 from ..errors import ToolError
-from ..schema import Spec
+from ..schema import Spec, spec_from_json
 from . import notes, redact
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FINISHED, FAILED, KILLED = "FINISHED", "FAILED", "KILLED"
+LARGEST_LOG_BYTES = 256 * 1024**2
 HEADLINE = "self_neuron_us"
 NO_DEVICE_TIME = (
     "no device time: none of the lawful sources gave any (see health.json). The profile is kept "
@@ -61,6 +62,7 @@ def conclude(
 
     `error` is why the child did not come to its end; `killed` when the user stopped it.
     """
+    _hide_secrets(directory, spec)
     summary, health, problem = _analyzed(directory, spec)
     whole = error is None and not killed
     notes.update(directory, ended="killed" if killed else "measured" if whole else "failed")
@@ -99,6 +101,23 @@ def _analyzed(directory: Path, spec: Spec) -> tuple[Summary | None, Health | Non
     return summary, examined, problem
 
 
+def _hide_secrets(directory: Path, spec: Spec) -> None:
+    """Take secrets out of what the child wrote beside the profile, before it goes anywhere."""
+    found = rundir.read_json(directory / rundir.ENVIRONMENT)
+    if found is not None and (hidden := redact.tree(found)) != found:
+        rundir.write_json(directory / rundir.ENVIRONMENT, hidden)
+    secrets = redact.secrets_in(spec.to_json()) | redact.secrets_in(found)
+    secrets = {secret for secret in secrets if len(secret) >= redact.SHORTEST}
+    log_file = directory / rundir.CHILD_LOG
+    if not secrets or not log_file.is_file() or log_file.stat().st_size > LARGEST_LOG_BYTES:
+        return
+    text = before = log_file.read_bytes()
+    for secret in sorted(secrets - {redact.HIDDEN}, key=len, reverse=True):
+        text = text.replace(secret.encode("utf-8", "surrogateescape"), redact.HIDDEN.encode())
+    if text != before:
+        log_file.write_bytes(text)
+
+
 def _words(what: str, error: Exception) -> str:
     if not isinstance(error, ToolError):
         log.debug("%s", what, exc_info=error)
@@ -125,4 +144,5 @@ def _report(directory: Path, spec: Spec, outcome: Outcome) -> str:
     from ..analyze import report
 
     environment: dict[str, Any] | None = rundir.read_json(directory / rundir.ENVIRONMENT)
-    return report.markdown(spec, outcome.summary, outcome.health, environment, outcome.error)
+    shown = spec_from_json(redact.tree(spec.to_json()))
+    return report.markdown(shown, outcome.summary, outcome.health, environment, outcome.error)

@@ -22,14 +22,18 @@ _WORD = re.compile(rf"(?:{SECRET_WORDS})", re.IGNORECASE)
 _SPLIT = re.compile(r"[^A-Za-z]+|(?<=[a-z])(?=[A-Z])")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?|true|false", re.IGNORECASE)
 # Up to the last @ before a slash, quote or space: a password may itself hold an @.
-_USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*://)[^\s/?#'\"<>]*@")
+_USERINFO = re.compile(
+    r"(?P<scheme>(?<![A-Za-z0-9+.\-])[A-Za-z][A-Za-z0-9+.\-]{0,30}://)[^\s/?#'\"<>]*@"
+)
 _ASSIGNED = re.compile(
-    r"(?P<name>(?<!\w)(?=[\w.\-]*(?:key|token|secret|passw|passphrase|pwd|credential|auth|bearer"
-    r"|cookie|signature))[A-Za-z_][\w.\-]*)(?P<between>['\"]?\s{0,3}[=:]\s{0,3})"
+    r"(?P<name>(?<!\w)(?=[\w.\-]{0,100}(?:key|token|secret|passw|passphrase|pwd|credential|auth|bearer"
+    r"|cookie|signature))[A-Za-z_][\w.\-]{0,150})(?P<between>['\"]?\s{0,3}[=:]\s{0,3})"
     r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s,;&'\"\]})]+)",
     re.IGNORECASE,
 )
-_FLAG = re.compile(r"(?P<name>--[A-Za-z][\w\-]*)(?P<between>\s+)(?P<value>[^\s\-][^\s]*)")
+_FLAG = re.compile(
+    r"(?P<name>(?<![\w\-])--[A-Za-z][\w\-]{0,150})(?P<between>\s+)(?P<value>[^\s\-][^\s]*)"
+)
 _KNOWN = re.compile(
     r"(?:AKIA|ASIA)[0-9A-Z]{16}|hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}"
     r"|dapi[0-9a-f]{32}|sk-[A-Za-z0-9_\-]{20,}|(?<=Bearer )[^\s'\"]+|(?<=Basic )[A-Za-z0-9+/=]{8,}"

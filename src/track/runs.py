@@ -201,7 +201,7 @@ def _log_batch(run: Run, **items: list[Any]) -> list[str]:
         for entry in entries:
             try:
                 _send(run, {kind: [entry]})
-            except StoreError as error:  # noqa: PERF203  (each turn is a call to a store)
+            except StoreError as error:
                 if not _is_refusal(error):
                     raise
                 refused.append(entry.key)
