@@ -6,6 +6,7 @@ A graph that leaves the device, or has symbolic shapes, is refused.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,11 +15,16 @@ import torch
 import torch.utils._pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import record, trace_files
+from . import fused, record, trace_files
 from .cost import Region, Work, distinct_bytes, flops, region
 from .memory import DEVICE_TYPE, adopt, host_view, on_device
 from .operators import unseen
 from .schemas import plan_of
+
+# Operators that a joint graph holds and that the host has no kernel for.
+_ON_HOST: dict[Any, Callable[..., Any]] = {
+    torch.ops.aten._fused_rms_norm_backward.default: fused.rms_norm_backward
+}
 
 
 class Meter(TorchDispatchMode):
@@ -72,7 +78,7 @@ class Program:
 
     def __init__(self, graph: torch.fx.GraphModule) -> None:
         self.on_device_outputs, self.index = _check(graph)
-        _move_to_host(graph)
+        unseen(_move_to_host)(graph)  # AOTAutograd compiles under its fake tensor mode
         self.graph = graph
         inputs = [
             node.meta.get("example_value", node.meta.get("val"))
@@ -91,9 +97,8 @@ class Program:
         self.is_measured = False
 
     def __call__(self, *args: Any) -> Any:
-        return self._run(*args)
+        return unseen(self._run, by_modes=False)(*args)
 
-    @unseen
     def _run(self, *args: Any) -> Any:
         hosts = [host_view(one) if on_device(one) else one for one in args]
         if self.is_measured:
@@ -109,8 +114,11 @@ class Program:
         leaves, spec = pytree.tree_flatten(results)
         if self.work is not None:
             record.execute(self.model, self.work, self.index)
+        given = {id(host): arg for host, arg in zip(hosts, args, strict=True)}
         moved = [
-            adopt(one.detach(), self.index) if isinstance(one, torch.Tensor) and on_neuron else one
+            (given.get(id(one)) if id(one) in given else adopt(one.detach(), self.index))
+            if isinstance(one, torch.Tensor) and on_neuron
+            else one
             for one, on_neuron in zip(leaves, self.on_device_outputs, strict=True)
         ]
         return pytree.tree_unflatten(moved, spec)
@@ -132,6 +140,11 @@ def _check(graph: torch.fx.GraphModule) -> tuple[list[bool], int]:
                 outputs.append(bool(values) and values[0].device.type == DEVICE_TYPE)
             continue
         for value in _values(node):
+            if _is_symbolic(value):
+                raise NotImplementedError(
+                    "backend 'neuron' has static shapes only: the result's shape depends on data "
+                    f"at {node.format_node()}"
+                )
             if value.device.type == DEVICE_TYPE:
                 indices.add(value.device.index or 0)
                 continue
@@ -176,6 +189,7 @@ def _move_to_host(graph: torch.fx.GraphModule) -> None:
                     setattr(module, name, host_view(value))  # type: ignore[arg-type]  # on_device says it is a tensor
                     node.target = name
                 continue
+            node.target = _ON_HOST.get(node.target, node.target)
             node.args = pytree.tree_map(moved, node.args)
             node.kwargs = pytree.tree_map(moved, node.kwargs)
         module.recompile()
@@ -196,8 +210,8 @@ def compile_graph(
     """The Dynamo backend."""
     if any(_is_symbolic(value) for value in inputs):
         raise NotImplementedError(
-            "backend 'neuron' has static shapes only: pass dynamic=False to torch.compile (dynamic=True, and the "
-            "dynamic shapes that torch.compile tries by itself at the second shape, are refused)"
+            "backend 'neuron' has static shapes only: dynamic=True is refused, pass "
+            "dynamic=False to torch.compile"
         )
     needs_grad = torch.is_grad_enabled() and any(
         isinstance(one, torch.Tensor) and one.requires_grad for one in inputs
@@ -220,7 +234,24 @@ def compile_graph(
 
 
 def register() -> None:
-    """Make the backend known to torch.compile; Dynamo itself is imported only when something is compiled."""
+    """Make the backend known to Dynamo, at the first `torch.compile`: importing Dynamo takes seconds."""
+    original = torch.compile
+
+    @functools.wraps(original)
+    def compile(*args: Any, **kwargs: Any) -> Any:  # noqa: A001  # the name it replaces
+        _introduce_to_dynamo()
+        return original(*args, **kwargs)
+
+    torch.compile = compile
+
+
+@functools.cache
+def _introduce_to_dynamo() -> None:
     import torch._dynamo
+    import torch._dynamo.trace_rules
 
     torch._dynamo.register_backend(compiler_fn=compile_graph, name=DEVICE_TYPE)
+    # Operators that run between two graphs must not have their Python kernels compiled.
+    torch._dynamo.trace_rules.add(__package__)
+    # As on the real device, every new shape is compiled anew: Dynamo must not try dynamic shapes by itself.
+    torch._dynamo.config.automatic_dynamic_shapes = False

@@ -13,14 +13,14 @@ import torch
 from . import memory, record
 from .cost import region
 from .memory import CPU_KEYS, DEVICE_TYPE, host_view, on_device
-from .operators import Call, current_index, finish, unseen
+from .operators import Call, finish, unseen
 from .schemas import plan_of
 
 aten = torch.ops.aten
 
 
 def _index_of(device: torch.device | None) -> int:
-    return current_index() if device is None or device.index is None else device.index
+    return 0 if device is None or device.index is None else device.index
 
 
 def _check_options(name: str, layout: torch.layout | None, pin_memory: bool | None) -> None:

@@ -5,6 +5,7 @@ Streams and events are absent rather than pretended: there is one queue a core, 
 
 from __future__ import annotations
 
+import sys
 import types
 from dataclasses import dataclass
 from typing import Any
@@ -23,18 +24,15 @@ class DeviceProperties:
     logical_core: int
 
 
-_current = 0
-
-
 def _index(device: torch.device | str | int | None) -> int:
     if device is None:
-        return _current
+        return 0
     if isinstance(device, str):
         device = torch.device(device)
     if isinstance(device, torch.device):
         if device.type != memory.DEVICE_TYPE:
             raise ValueError(f"expected a neuron device, but got {device}")
-        device = _current if device.index is None else device.index
+        device = device.index or 0
     if not 0 <= device < device_count():
         raise RuntimeError(
             f"neuron:{device}: invalid device ordinal, there are {device_count()} simulated devices"
@@ -60,37 +58,38 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    return _current
+    return 0
 
 
 def set_device(device: torch.device | str | int) -> None:
-    global _current
-    _current = _index(device)
+    """Only `neuron:0` can be the current device.
 
-
-def _exchange_device(index: int) -> int:
-    global _current
-    before = _current
-    if index >= 0:
-        _current = _index(index)
-    return before
-
-
-def _maybe_exchange_device(index: int) -> int:
-    return _exchange_device(index)
+    A device written in Python cannot tell PyTorch's C++ side which one is current, so that `x.to("neuron")` would go
+    to `neuron:0` all the same. Name the device instead.
+    """
+    index = _index(device)
+    if index != 0:
+        raise NotImplementedError(
+            f"simulated neuron device: neuron:{index} cannot be the current device; "
+            f'name it where a tensor is made or moved, e.g. x.to("neuron:{index}")'
+        )
 
 
 class device:  # noqa: N801  # the published name
-    """Context manager that makes a device the current one."""
+    """Context manager that makes a device the current one; see `set_device`.
+
+    PyTorch's own code (torch.load, say) may enter it with any device, because it names the device inside as well.
+    """
 
     def __init__(self, device: torch.device | str | int) -> None:
-        self._index, self._before = _index(device), -1
+        self._device = device
 
     def __enter__(self) -> None:
-        self._before = _exchange_device(self._index)
+        if not sys._getframe(1).f_globals.get("__name__", "").startswith("torch."):
+            set_device(self._device)
 
     def __exit__(self, *_: object) -> None:
-        _exchange_device(self._before)
+        pass
 
 
 def get_device_name(device: torch.device | str | int | None = None) -> str:

@@ -25,7 +25,7 @@ def _fused(op: torch._ops.OpOverload, host: Callable[..., Any]) -> Callable[...,
     return unseen(kernel)
 
 
-def _rms_norm_backward(
+def rms_norm_backward(
     grad_out: torch.Tensor,
     input: torch.Tensor,
     normalized_shape: Sequence[int],
@@ -100,7 +100,7 @@ def _sdpa(
 
 
 def _sdpa_backward(
-    grad_out: torch.Tensor,
+    grad_out: torch.Tensor | None,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -119,6 +119,8 @@ def _sdpa_backward(
     *,
     scale: float | None = None,
 ) -> tuple[torch.Tensor | None, ...]:
+    if grad_out is None:  # nothing flows back
+        return (None, None, None, None)
     wide = torch.float64 if query.dtype == torch.float64 else torch.float32
     grad, q, k, v = (tensor.to(wide) for tensor in (grad_out, query, key, value))
     groups = q.shape[-3] // k.shape[-3] if q.dim() >= 3 and k.shape[-3] else 1
@@ -165,7 +167,7 @@ _attention_backward = aten._scaled_dot_product_fused_attention_overrideable_back
 
 KERNELS: dict[str, Callable[..., Any]] = {
     "_fused_rms_norm": _fused(aten._fused_rms_norm.default, aten._fused_rms_norm.default),
-    "_fused_rms_norm_backward": _fused(aten._fused_rms_norm_backward.default, _rms_norm_backward),
+    "_fused_rms_norm_backward": _fused(aten._fused_rms_norm_backward.default, rms_norm_backward),
     "_scaled_dot_product_fused_attention_overrideable": _fused(_attention.default, _sdpa),
     "_scaled_dot_product_fused_attention_overrideable_backward": _fused(
         _attention_backward.default, _sdpa_backward

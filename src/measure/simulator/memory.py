@@ -30,14 +30,18 @@ class Books:
         self.freed_bytes = [0] * devices
         self.out_of_memory = [0] * devices
 
-    def allocate(self, device: int, nbytes: int) -> None:
-        """Enter an allocation; raises torch.OutOfMemoryError where it does not fit."""
+    def check(self, device: int, nbytes: int) -> None:
+        """Raise torch.OutOfMemoryError where an allocation does not fit."""
         if self.allocated_bytes[device] + nbytes > self.total_memory_bytes:
             self.out_of_memory[device] += 1
             raise torch.OutOfMemoryError(
                 f"simulated neuron:{device} out of memory: tried to allocate {nbytes} bytes, "
                 f"{self.allocated_bytes[device]} of {self.total_memory_bytes} are in use"
             )
+
+    def allocate(self, device: int, nbytes: int) -> None:
+        """Enter an allocation."""
+        self.check(device, nbytes)
         self.allocated_bytes[device] += nbytes
         self.cumulative_bytes[device] += nbytes
         self.peak_bytes[device] = max(self.peak_bytes[device], self.allocated_bytes[device])
@@ -63,6 +67,7 @@ def open_books(devices: int, total_memory_bytes: int) -> None:
 
 def allocate(nbytes: int, device: int) -> torch.UntypedStorage:
     """A new device storage with uninitialized contents."""
+    books.check(device, nbytes)
     return _device_storage(torch.UntypedStorage(nbytes), device)
 
 
@@ -163,16 +168,27 @@ def _is_shared(tensor: torch.Tensor) -> bool:
     return bool(torch._C._storage_Use_Count(storage._cdata) > 2)  # type: ignore[attr-defined]  # not in torch's stubs
 
 
-def replace(tensor: torch.Tensor, other: torch.Tensor) -> None:
-    """Let the tensor take over the memory and geometry of another: how an `out=` of the wrong shape is resized."""
-    needed = other.untyped_storage().nbytes()
-    if tensor.untyped_storage().nbytes() and _is_shared(tensor):
+def take_result(tensor: torch.Tensor, result: torch.Tensor) -> None:
+    """Give a tensor a host result of another shape, as a CPU kernel resizes its `out=`.
+
+    In place where its storage has room, else by taking over the result's memory.
+    """
+    if tensor.shape == result.shape:
+        host_view(tensor).copy_(result)
+        return
+    size, stride, offset = result.shape, result.stride(), tensor.storage_offset()
+    span = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if result.numel() else 0
+    storage = tensor.untyped_storage()
+    if not span or (offset + span) * tensor.element_size() <= storage.nbytes():
+        set_geometry(tensor, storage, offset, size, stride)
+        host_view(tensor).copy_(result)
+        return
+    if storage.nbytes() and _is_shared(tensor):
         raise NotImplementedError(
-            f"simulated neuron device: cannot resize an out= tensor to {needed} bytes while another tensor shares its storage"
+            "cannot resize an out= tensor while another tensor shares its storage"
         )
-    set_geometry(
-        tensor, other.untyped_storage(), other.storage_offset(), other.shape, other.stride()
-    )
+    other = adopt(result, tensor.device.index)
+    set_geometry(tensor, other.untyped_storage(), other.storage_offset(), size, stride)
 
 
 def grow(tensor: torch.Tensor, nbytes: int) -> torch.UntypedStorage:

@@ -18,26 +18,41 @@ from .cost import distinct_bytes, flops, region
 from .memory import CPU_KEYS, DEVICE_TYPE, adopt, host_view
 from .schemas import Plan, plan_of
 
-_AUTOCAST_KEYS = torch._C.DispatchKeySet(
-    torch._C.DispatchKey.AutocastCPU
-) | torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
+set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame
+
+
+def _keys(*names: str) -> torch._C.DispatchKeySet:
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, names[0]))
+    for name in names[1:]:
+        keys = keys | torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name))
+    return keys
+
+
+_HIDDEN_FROM_AUTOCAST = _keys("AutocastCPU", "AutocastPrivateUse1")
+_HIDDEN = _HIDDEN_FROM_AUTOCAST | _keys("Python", "PythonTLSSnapshot")
 _CPU = torch.device("cpu")
 # Indices may stay on the host, as CUDA allows; one-element host tensors may not enter these, as CUDA refuses them.
 _TAKES_HOST_INDICES = ("index", "_index", "_unsafe_index")
 _TAKES_NO_HOST_SCALARS = frozenset({"cat", "stack", "_cat", "hstack", "vstack"})
 
 
-def unseen(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run a kernel so that the host's part in it is seen by no profiler, no autocast, no __torch_function__ mode."""
+def unseen(function: Callable[..., Any], by_modes: bool = True) -> Callable[..., Any]:
+    """Run a kernel so that the host's part in it is seen by nothing that watches the device's operators.
+
+    That is: the profiler, autocast, Dynamo, __torch_function__ and (`by_modes`) __torch_dispatch__ modes.
+    """
+    hidden = _HIDDEN if by_modes else _HIDDEN_FROM_AUTOCAST
 
     @functools.wraps(function)
     def kernel(*args: Any, **kwargs: Any) -> Any:
+        dynamo = set_eval_frame(None)
         torch._C._autograd._enable_record_function(False)
         try:
-            with torch._C._ExcludeDispatchKeyGuard(_AUTOCAST_KEYS), torch._C.DisableTorchFunction():
+            with torch._C._ExcludeDispatchKeyGuard(hidden), torch._C.DisableTorchFunction():
                 return function(*args, **kwargs)
         finally:
             torch._C._autograd._enable_record_function(True)
+            set_eval_frame(dynamo)
 
     return kernel
 
@@ -57,7 +72,7 @@ class Call:
         if self.host_kwargs.get("pin_memory"):
             raise RuntimeError("Cannot pin 'neuron' memory: only dense CPU tensors can be pinned")
         if self.index is None and self.target is not None and self.target.type == DEVICE_TYPE:
-            self.index = self.target.index if self.target.index is not None else current_index()
+            self.index = self.target.index or 0
         if self.host_tensors:
             self._check_host_tensors()
 
@@ -107,13 +122,6 @@ class Call:
         )
 
 
-def current_index() -> int:
-    """The device index that a bare "neuron" means."""
-    from .device_module import current_device
-
-    return current_device()
-
-
 def run(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
     """Run one operator on the device."""
     plan = plan_of(op)
@@ -137,7 +145,7 @@ def _run(op: torch._ops.OpOverload, plan: Plan, args: Any, kwargs: Any) -> Any:
 def finish(call: Call, results: Any) -> Any:
     """Bring the host's results to the device and enter the execution."""
     plan = call.plan
-    index = call.index if call.index is not None else current_index()
+    index = call.index or 0
     to_host = call.target is not None and call.target.type != DEVICE_TYPE
     outputs: list[torch.Tensor] = []
     listed = results if isinstance(results, tuple) and len(plan.returns) > 1 else (results,)
@@ -237,7 +245,7 @@ def _with_outs(call: Call) -> Any:
     results = call.op(*call.host_args, **fresh)
     made = [tensor for name in names for tensor in _flat(fresh[name])]
     for (device, _), host in zip(listed, made, strict=True):
-        memory.replace(device, adopt(host, device.device.index))
+        memory.take_result(device, host)
     return results
 
 
