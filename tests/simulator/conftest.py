@@ -1,16 +1,16 @@
-"""The simulated device, installed once for all tests of this folder, with constants that are easy to calculate with."""
+"""The simulated device, installed once for all tests of this folder, with constants that are
+easy to calculate with.
+"""
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
 
 torch = pytest.importorskip("torch")
 
@@ -62,7 +62,9 @@ class Recorded:
 
 @pytest.fixture
 def record(tmp_path: Path) -> Callable[..., Recorded]:
-    """Profile a callable: `record(function, **NeuronConfig parameters)`; it waits for the device unless told not to."""
+    """Profile a callable: `record(function, **NeuronConfig parameters)`; it waits for the device
+    unless told not to.
+    """
 
     def profile_it(
         function: Callable[[], object],

@@ -1,4 +1,6 @@
-"""A compiled function gives what the eager one gives on the CPU, keeps aliases and writes, and refuses what it cannot do."""
+"""A compiled function gives what the eager one gives on the CPU, keeps aliases and writes, and
+refuses what it cannot do.
+"""
 
 from __future__ import annotations
 

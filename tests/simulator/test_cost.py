@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from src.measure.simulator import CostModel, install
 
-from .conftest import COST, CORES
+from .conftest import CORES, COST
 
 
 def naive(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
@@ -35,7 +35,8 @@ def test_naive_rms_norm_costs_six_dispatches_as_on_paper(record: Any) -> None:
     x = torch.ones(SHAPE, dtype=torch.bfloat16, device="neuron")
     w = torch.ones(SHAPE[-1], dtype=torch.bfloat16, device="neuron")
     rows = record(lambda: naive(x, w)).rows()
-    # x * x reads x once (33.55 MB moved), x * r reads x and r, the last one x and w; each writes one x.
+    # x * x reads x once (33.55 MB moved), x * r reads x and r, the last one x and w; each writes
+    # one x.
     mul = _time(moved=2 * X) + _time(moved=2 * X + M) + _time(moved=2 * X + W)
     assert 2 * X == 33_554_432
     expected = {

@@ -1,4 +1,6 @@
-"""A Llama-style decoder block with a KV cache: three decode steps on the device equal the CPU, eager and compiled."""
+"""A Llama-style decoder block with a KV cache: three decode steps on the device equal the CPU,
+eager and compiled.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ HEAD = WIDTH // HEADS
 
 
 class Block(torch.nn.Module):
-    """RMSNorm, RoPE and mask made inside, grouped queries, SwiGLU, cache written by slice assignment."""
+    """RMSNorm, RoPE and mask made inside, grouped queries, SwiGLU, cache written by slice
+    assignment.
+    """
 
     def __init__(self) -> None:
         super().__init__()

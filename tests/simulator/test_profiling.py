@@ -396,15 +396,17 @@ import torch
 from src.measure.simulator import CostModel, install
 from src.measure.simulator.profiling import NeuronConfig, ProfileMode
 install(CostModel(10.0, 1e11, {{"float32": 1e12}}, 1e11))
-c = NeuronConfig(modes=[ProfileMode.RUNTIME], correlate_device_time=True, profile_output_dir=sys.argv[1])
-f = torch.compile(lambda x: (x @ x).softmax(-1), backend="neuron", fullgraph=True, dynamic=False)
+where = {{"modes": [ProfileMode.RUNTIME], "profile_output_dir": sys.argv[1]}}
+c = NeuronConfig(correlate_device_time=True, **where)
+g = lambda x: (x @ x).softmax(-1)
+f = torch.compile(g, backend="neuron", fullgraph=True, dynamic=False)
 x = torch.ones(32, 32, device="neuron")
 f(x)
-with torch.profiler.profile(
-    activities=[torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.PrivateUse1], experimental_config=c
-) as prof:
-    f(x); (x @ x).softmax(-1); torch.neuron.synchronize()
-print(sorted((r.key, r.count, r.self_device_time_total) for r in prof.key_averages() if r.self_device_time_total))
+A = torch.profiler.ProfilerActivity
+with torch.profiler.profile(activities=[A.CPU, A.PrivateUse1], experimental_config=c) as prof:
+    f(x); g(x); torch.neuron.synchronize()
+rows = [(r.key, r.count, r.self_device_time_total) for r in prof.key_averages()]
+print(sorted(row for row in rows if row[2]))
 """
 
 

@@ -1,4 +1,5 @@
-"""A pure-Python `neuron` device: correct on the host's CPU, timed by a model, recorded as the real profiler would.
+"""A pure-Python `neuron` device: correct on the host's CPU, timed by a model, recorded as the real
+profiler would.
 
 Its numbers are never a measurement. `install` makes `device="neuron"`, `torch.neuron` and
 `torch.compile(backend="neuron")` exist; `profiling` offers the published names. Read in this order:
@@ -6,7 +7,8 @@ Its numbers are never a measurement. `install` makes `device="neuron"`, `torch.n
 - `install.py`        puts the device in place, once per process
 - `memory.py`         a device tensor is a plain tensor over host memory; the allocator's books
 - `operators.py`      every operator: computed on the host views, entered as one execution
-- `schemas.py`        what an operator's schema says: what it writes, what it returns, whether it only makes a view
+- `schemas.py`        what an operator's schema says: what it writes, what it returns, whether it
+only makes a view
 - `copies.py`         allocation, copies between host and device, reads of single values
 - `fused.py`          operators that Trainium lowers to one kernel: RMS norm, attention
 - `autocast.py`       which operators `torch.autocast("neuron")` casts

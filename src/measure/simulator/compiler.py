@@ -1,7 +1,8 @@
-"""`torch.compile(backend="neuron")`: a Dynamo graph runs on the host as it stands, and is ONE execution on the device.
+"""`torch.compile(backend="neuron")`: a Dynamo graph runs on the host as it stands, and is ONE
+execution on the device.
 
-Where gradients or autocast are involved, AOTAutograd makes a forward and a backward graph first, each one execution.
-A graph that leaves the device, or has symbolic shapes, is refused.
+Where gradients or autocast are involved, AOTAutograd makes a forward and a backward graph first,
+each one execution. A graph that leaves the device, or has symbolic shapes, is refused.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ _ON_HOST: dict[Any, Callable[..., Any]] = {
 
 
 class Meter(TorchDispatchMode):
-    """Watches one run of a graph: its arithmetic, and what it reads and writes of its inputs' memory."""
+    """Watches one run of a graph: its arithmetic, and what it reads and writes of its inputs'
+    memory.
+    """
 
     def __init__(self, inputs: Sequence[torch.Tensor]) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's is not annotated
         self.storages = {tensor.untyped_storage()._cdata for tensor in inputs}
         self.work = Work()
         self.reads: list[Region] = []
@@ -65,7 +68,9 @@ class Meter(TorchDispatchMode):
         return [region(one) for one in tensors if one.untyped_storage()._cdata in self.storages]
 
     def total(self, outputs: Sequence[torch.Tensor]) -> Work | None:
-        """The work of the whole graph; None where it only made views, and the device had nothing to do."""
+        """The work of the whole graph; None where it only made views, and the device had nothing
+        to do.
+        """
         if not self.operators:
             return None
         made = [region(one) for one in outputs if one.untyped_storage()._cdata not in self.storages]
@@ -155,8 +160,9 @@ def _check(graph: torch.fx.GraphModule) -> tuple[list[bool], int]:
             )
             if value.device.type != "cpu" or value.dim() or from_device:
                 raise NotImplementedError(
-                    f"backend 'neuron' (simulated): the graph holds a tensor on {value.device} at {node.format_node()}; "
-                    "move tensors to the device before the compiled function, and back after it"
+                    f"backend 'neuron' (simulated): the graph holds a tensor on {value.device} at "
+                    f"{node.format_node()}; move tensors to the device before the "
+                    "compiled function, and back after it"
                 )
     if len(indices) > 1:
         raise NotImplementedError(
@@ -222,7 +228,7 @@ def compile_graph(
     if not needs_grad and not has_autocast:
         return Program(graph)
     from torch._dynamo.backends.common import aot_autograd
-    from torch._functorch.aot_autograd import make_boxed_func
+    from torch._functorch._aot_autograd.utils import make_boxed_func
 
     def one_program(aten_graph: torch.fx.GraphModule, _: list[Any]) -> Any:
         return make_boxed_func(Program(aten_graph))
@@ -234,7 +240,9 @@ def compile_graph(
 
 
 def register() -> None:
-    """Make the backend known to Dynamo, at the first `torch.compile`: importing Dynamo takes seconds."""
+    """Make the backend known to Dynamo, at the first `torch.compile`: importing Dynamo takes
+    seconds.
+    """
     original = torch.compile
 
     @functools.wraps(original)
@@ -253,5 +261,6 @@ def _introduce_to_dynamo() -> None:
     torch._dynamo.register_backend(compiler_fn=compile_graph, name=DEVICE_TYPE)
     # Operators that run between two graphs must not have their Python kernels compiled.
     torch._dynamo.trace_rules.add(__package__)
-    # As on the real device, every new shape is compiled anew: Dynamo must not try dynamic shapes by itself.
+    # As on the real device, every new shape is compiled anew: Dynamo must not try dynamic shapes by
+    # itself.
     torch._dynamo.config.automatic_dynamic_shapes = False

@@ -1,6 +1,8 @@
-"""Operators that move or make memory: allocation, resizing, copies, reads of a single value, pinning.
+"""Operators that move or make memory: allocation, resizing, copies, reads of a single value,
+pinning.
 
-A copy between host and device, or between two devices, is entered as a copy; one within a device is an execution.
+A copy between host and device, or between two devices, is entered as a copy; one within a device is
+an execution.
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> 
             tensor.device.type != "cpu" or tensor.layout is not torch.strided
         ):
             raise NotImplementedError(
-                f"simulated neuron device: aten.copy_ with a {tensor.layout} tensor on {tensor.device}"
+                f"simulated neuron device: aten.copy_ with a {tensor.layout} tensor on "
+                f"{tensor.device}"
             )
         ends.append(host_view(tensor) if on_device(tensor) else tensor)
     op(*ends)
@@ -119,7 +122,7 @@ def _resize_(
     )
     if memory_format is None and tuple(self.shape) == tuple(size):
         return self
-    storage, offset = self.untyped_storage(), self.storage_offset()
+    storage, offset = self.untyped_storage(), int(self.storage_offset())
     needed = (offset + like.numel()) * self.element_size() if like.numel() else 0
     if needed > storage.nbytes():
         grown: Any = memory.grow(self, needed)

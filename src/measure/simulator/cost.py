@@ -1,18 +1,21 @@
-"""The cost model: how long one execution takes on the simulated device. Called by `record.py`'s users; pure arithmetic.
+"""The cost model: how long one execution takes on the simulated device; pure arithmetic.
 
     device time = dispatch_us + 1e6 * max(bytes / hbm_bytes_per_s,
                                           tensor_flops / tensor peak of their dtype,
                                           vector_flops / vector_flops_per_s)
 
-bytes         each distinct input region once (a tensor given twice counts once, an expanded view counts the elements
-              it really has, overlapping views of one storage count their union) plus every output. A tensor which is
-              only overwritten (`out=`, `copy_`, `fill_`, random fills) is an output, not an input.
-tensor_flops  `torch.utils.flop_counter`'s formulas for matrix products, convolutions and attention.
-vector_flops  for every other operator: one per output element, or one per input element where it reduces.
+- bytes: each distinct input region once (a tensor given twice counts once, an expanded view counts
+  the elements it really has, overlapping views of one storage count their union) plus every output.
+  A tensor which is only overwritten (`out=`, `copy_`, `fill_`, random fills) is an output, not an
+  input. What an operator could skip (rows an embedding does not look up) counts all the same.
+- tensor_flops: `torch.utils.flop_counter`'s formulas for matrix products, convolutions, attention.
+- vector_flops: for every other operator, one per output element, or per input element where it
+  reduces.
 
-Views, allocations and other metadata operators cost nothing and are no execution. A compiled graph is one execution: it
-moves what it reads of its graph inputs and what it writes and returns, and its flops are the sum over its operators.
-Nothing else is modelled: no queues, no overlap of copies, no cache, no difference between access patterns.
+Views, allocations and other metadata operators cost nothing and are no execution. A compiled graph
+is one execution: it moves what it reads of its graph inputs and what it writes and returns, and its
+flops are the sum over its operators. Nothing else is modelled: no queues, no overlap of copies, no
+cache, no difference between access patterns.
 """
 
 from __future__ import annotations
@@ -26,9 +29,11 @@ import torch
 
 @dataclass(frozen=True)
 class CostModel:
-    """The constants of the formula; `tensor_flops_per_s` maps dtype names such as "bfloat16" to FLOP/s.
+    """The constants of the formula; `tensor_flops_per_s` maps dtype names such as "bfloat16" to
+    FLOP/s.
 
-    A dtype without an entry runs at the "float32" entry's speed, or the slowest one's where there is none.
+    A dtype without an entry runs at the "float32" entry's speed, or the slowest one's where there
+    is none.
     """
 
     dispatch_us: float
@@ -73,7 +78,9 @@ class Work:
 
 @dataclass(frozen=True)
 class Region:
-    """Where a tensor's elements lie: a storage, the byte interval it spans, and how many bytes in it are its own."""
+    """Where a tensor's elements lie: a storage, the byte interval it spans, and how many bytes
+    in it are its own.
+    """
 
     storage: int
     start: int
@@ -82,9 +89,11 @@ class Region:
 
 
 def region(tensor: torch.Tensor) -> Region:
-    """The region of a strided tensor; elements reached twice through stride 0 or overlap count once."""
+    """The region of a strided tensor; elements reached twice through stride 0 or overlap count
+    once.
+    """
     size = tensor.element_size()
-    start = tensor.storage_offset() * size
+    start = int(tensor.storage_offset()) * size
     storage = tensor.untyped_storage()._cdata
     if tensor.numel() == 0:
         return Region(storage, start, start, 0)
@@ -99,7 +108,9 @@ def region(tensor: torch.Tensor) -> Region:
 
 
 def distinct_bytes(regions: Iterable[Region]) -> int:
-    """Bytes in the union of the regions; exact for equal and for dense ones, an upper bound for interleaved views."""
+    """Bytes in the union of the regions; exact for equal and for dense ones, an upper bound for
+    interleaved views.
+    """
     total = 0
     per_storage: dict[int, set[Region]] = {}
     for one in regions:
@@ -117,7 +128,9 @@ _CONTRACTIONS = frozenset({"mv", "addmv", "dot", "vdot", "addr", "ger", "linear"
 
 
 def _attention_flops(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> int:
-    """As `torch.utils.flop_counter` counts it, in any rank: both products, and no discount for a causal mask."""
+    """As `torch.utils.flop_counter` counts it, in any rank: both products, and no discount for a
+    causal mask.
+    """
     rows = query.numel() // max(1, query.shape[-1])
     return 2 * rows * key.shape[-2] * (query.shape[-1] + value.shape[-1])
 

@@ -1,6 +1,7 @@
 """What `torch.neuron` offers: the published names that mean something on this device.
 
-Streams and events are absent rather than pretended: there is one queue a core, and no clock that an event could read.
+Streams and events are absent rather than pretended: there is one queue a core, and no clock that an
+event could read.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ def current_device() -> int:
 def set_device(device: torch.device | str | int) -> None:
     """Only `neuron:0` can be the current device.
 
-    A device written in Python cannot tell PyTorch's C++ side which one is current, so that `x.to("neuron")` would go
-    to `neuron:0` all the same. Name the device instead.
+    A device written in Python cannot tell PyTorch's C++ side which one is current, so that
+    `x.to("neuron")` would go to `neuron:0` all the same. Name the device instead.
     """
     index = _index(device)
     if index != 0:
@@ -78,7 +79,8 @@ def set_device(device: torch.device | str | int) -> None:
 class device:  # noqa: N801  # the published name
     """Context manager that makes a device the current one; see `set_device`.
 
-    PyTorch's own code (torch.load, say) may enter it with any device, because it names the device inside as well.
+    PyTorch's own code (torch.load, say) may enter it with any device, because it names the device
+    inside as well.
     """
 
     def __init__(self, device: torch.device | str | int) -> None:
@@ -105,7 +107,9 @@ def get_device_properties(device: torch.device | str | int | None = None) -> Dev
 
 
 def synchronize(device: torch.device | str | int | None = None) -> None:
-    """Wait for a device (the current one if none is named): its executions become visible to the profiler."""
+    """Wait for a device (the current one if none is named): its executions become visible to the
+    profiler.
+    """
     record.synchronize(_index(device))
 
 

@@ -1,6 +1,8 @@
-"""Operators that Trainium lowers to one kernel, and that PyTorch would split on a device it does not know.
+"""Operators that Trainium lowers to one kernel, and that PyTorch would split on a device it does
+not know.
 
-RMS norm and attention, forward and backward. The forward values are those of PyTorch's own CPU composites.
+RMS norm and attention, forward and backward. The forward values are those of PyTorch's own CPU
+composites.
 """
 
 from __future__ import annotations
@@ -57,25 +59,24 @@ def _attend(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """`scaled_dot_product_attention`: one fused operator, where PyTorch would take its own decomposition."""
-    # With dropout the order of random draws is the decomposition's; and only it has shapes for fake tensors.
+    """`scaled_dot_product_attention` as one operator, where PyTorch would decompose it."""
+    # With dropout the order of random draws is the decomposition's; and only it has shapes for fake
+    # tensors.
     if dropout_p > 0.0 or not query.is_floating_point() or is_fake(query):
-        return aten._scaled_dot_product_attention_math(
-            query,
-            key,
-            value,
-            attn_mask,
-            dropout_p,
-            is_causal,
-            None,
-            scale=scale,
-            enable_gqa=enable_gqa,
-        )[0]  # type: ignore[no-any-return]
+        named = {"scale": scale, "enable_gqa": enable_gqa}
+        results = aten._scaled_dot_product_attention_math(
+            query, key, value, attn_mask, dropout_p, is_causal, None, **named
+        )
+        decomposed: torch.Tensor = results[0]
+        return decomposed
     if query.dim() == 4 and query.shape[1] != key.shape[1] and not enable_gqa:
         raise RuntimeError(
-            "scaled_dot_product_attention: key and value have other heads than query; pass enable_gqa=True"
+            "scaled_dot_product_attention: key and value have other heads than query; "
+            "pass enable_gqa=True"
         )
-    return _attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)[0]  # type: ignore[no-any-return]
+    fused: torch.Tensor
+    fused, *_ = _attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale)
+    return fused
 
 
 def _sdpa(

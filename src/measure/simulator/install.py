@@ -1,4 +1,6 @@
-"""Put the simulated device in place, once per process. Called by whoever wants `device="neuron"` without hardware."""
+"""Put the simulated device in place, once per process. Called by whoever wants `device="neuron"`
+without hardware.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,17 @@ def install(
 ) -> None:
     """Make `device="neuron"` a simulated device.
 
-    `cores` are the logical NeuronCores behind `neuron:0`, `neuron:1`, ... A second call with the same arguments does
-    nothing; with others, or where another PrivateUse1 backend is in place, it raises RuntimeError.
+    `cores` are the logical NeuronCores behind `neuron:0`, `neuron:1`, ... A second call with the
+    same arguments does nothing; with others, or where another PrivateUse1 backend is in place, it
+    raises RuntimeError.
     """
     global _installed
     wanted = (cost, tuple(cores), total_memory_bytes)
     if _installed is not None:
         if _installed != wanted:
             raise RuntimeError(
-                f"the simulated neuron device is installed already, with {_installed}; it cannot become {wanted}"
+                f"the simulated neuron device is installed already, with {_installed}; "
+                f"it cannot become {wanted}"
             )
         return
     if not wanted[1] or len(set(wanted[1])) != len(wanted[1]) or min(wanted[1]) < 0:
@@ -44,7 +48,8 @@ def install(
     backend = torch._C._get_privateuse1_backend_name()
     if backend != "privateuseone":
         raise RuntimeError(
-            f"PyTorch's PrivateUse1 device is taken by {backend!r}: the simulated neuron device needs a process without it"
+            f"PyTorch's PrivateUse1 device is taken by {backend!r}: the simulated neuron device "
+            "needs a process without it"
         )
     memory.open_books(len(wanted[1]), total_memory_bytes)
     record.power_on(cost, wanted[1])
@@ -75,8 +80,8 @@ def _register_kernels() -> None:
 
 
 def _construct_storages() -> None:
-    # `torch.UntypedStorage(n, device="neuron")`, which copy.deepcopy and torch.load call, would ask for a C++ allocator
-    # that a Python device cannot have, and crash.
+    # `torch.UntypedStorage(n, device="neuron")`, which copy.deepcopy and torch.load call, would ask
+    # for a C++ allocator that a Python device cannot have, and crash.
     original = torch.UntypedStorage.__new__
 
     def new(cls: type[torch.UntypedStorage], *args: Any, **kwargs: Any) -> torch.UntypedStorage:

@@ -1,7 +1,9 @@
-"""Device memory: a `neuron` tensor is a plain `torch.Tensor` whose storage stands over host memory that we own.
+"""Device memory: a `neuron` tensor is a plain `torch.Tensor` whose storage stands over host memory
+that we own.
 
-`adopt` gives a host tensor its place on the device, `host_view` lets the host compute on a device tensor; both share
-memory, so views alias and writes through views are real writes. Also keeps the allocator's books. Computes nothing.
+`adopt` gives a host tensor its place on the device, `host_view` lets the host compute on a device
+tensor; both share memory, so views alias and writes through views are real writes. Also keeps the
+allocator's books. Computes nothing.
 """
 
 from __future__ import annotations
@@ -53,8 +55,8 @@ class Books:
 
 
 books = Books(1, 0)  # replaced by `open_books` when the device is installed
-# Host address of the first byte -> the device storage over it: what a host computation returns without copying is
-# recognized by it as the device tensor's own memory.
+# Host address of the first byte -> the device storage over it: what a host computation returns
+# without copying is recognized by it as the device tensor's own memory.
 _storages: weakref.WeakValueDictionary[int, torch.UntypedStorage] = weakref.WeakValueDictionary()
 _templates: dict[tuple[int, torch.dtype], torch.Tensor] = {}
 
@@ -74,15 +76,15 @@ def allocate(nbytes: int, device: int) -> torch.UntypedStorage:
 def _device_storage(owner: torch.UntypedStorage, device: int) -> torch.UntypedStorage:
     nbytes = owner.nbytes()
     books.allocate(device, nbytes)
-    make = torch._C._construct_storage_from_data_pointer  # type: ignore[attr-defined]  # not in torch's stubs
-    # The host computes through a storage that cannot be resized: a CPU kernel that wants to grow its `out=` gets an
-    # error instead of moving the memory away from under the device tensor.
+    make: Any = torch._C._construct_storage_from_data_pointer
+    # The host computes through a storage that cannot be resized: a CPU kernel that wants to grow
+    # its `out=` gets an error instead of moving the memory away from under the device tensor.
     host = make(owner.data_ptr(), torch.device("cpu"), nbytes)
     host._owner = owner
     storage: torch.UntypedStorage = make(
         owner.data_ptr(), torch.device(DEVICE_TYPE, device), nbytes
     )
-    storage._host = host  # type: ignore[attr-defined]  # keeps the memory alive as long as the storage
+    storage._host = host  # type: ignore[attr-defined]  # keeps the memory alive
     weakref.finalize(storage, books.release, device, nbytes).atexit = False
     if nbytes:
         _storages[owner.data_ptr()] = storage
@@ -90,7 +92,9 @@ def _device_storage(owner: torch.UntypedStorage, device: int) -> torch.UntypedSt
 
 
 def _template(device: int, dtype: torch.dtype) -> torch.Tensor:
-    """An empty tensor of the device, made through DLPack: the only constructor in Python that takes a device index."""
+    """An empty tensor of the device, made through DLPack: the only constructor in Python that
+    takes a device index.
+    """
     found = _templates.get((device, dtype))
     if found is None:
         raw = _templates.get((device, torch.uint8))
@@ -125,7 +129,9 @@ def empty(
 
 
 def adopt(host: torch.Tensor, device: int) -> torch.Tensor:
-    """The device tensor over a host tensor's memory; where that memory is a device storage's already, a view of it."""
+    """The device tensor over a host tensor's memory; where that memory is a device storage's
+    already, a view of it.
+    """
     if host.layout is not torch.strided or host.is_quantized or host.is_nested:
         raise NotImplementedError("the simulated neuron device holds dense (strided) tensors only")
     if host.is_conj() or host.is_neg():
@@ -135,7 +141,7 @@ def adopt(host: torch.Tensor, device: int) -> torch.Tensor:
     if storage is None:
         storage = _device_storage(owner, device)
     return tensor_over(
-        storage, device, host.dtype, host.storage_offset(), host.shape, host.stride()
+        storage, device, host.dtype, int(host.storage_offset()), host.shape, host.stride()
     )
 
 
@@ -165,7 +171,7 @@ def set_geometry(
 def _is_shared(tensor: torch.Tensor) -> bool:
     # The tensor and the Python object of its storage hold one reference each.
     storage = tensor.untyped_storage()
-    return bool(torch._C._storage_Use_Count(storage._cdata) > 2)  # type: ignore[attr-defined]  # not in torch's stubs
+    return bool(torch._C._storage_Use_Count(storage._cdata) > 2)
 
 
 def take_result(tensor: torch.Tensor, result: torch.Tensor) -> None:
@@ -176,7 +182,7 @@ def take_result(tensor: torch.Tensor, result: torch.Tensor) -> None:
     if tensor.shape == result.shape:
         host_view(tensor).copy_(result)
         return
-    size, stride, offset = result.shape, result.stride(), tensor.storage_offset()
+    size, stride, offset = result.shape, result.stride(), int(tensor.storage_offset())
     span = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if result.numel() else 0
     storage = tensor.untyped_storage()
     if not span or (offset + span) * tensor.element_size() <= storage.nbytes():
@@ -188,7 +194,7 @@ def take_result(tensor: torch.Tensor, result: torch.Tensor) -> None:
             "cannot resize an out= tensor while another tensor shares its storage"
         )
     other = adopt(result, tensor.device.index)
-    set_geometry(tensor, other.untyped_storage(), other.storage_offset(), size, stride)
+    set_geometry(tensor, other.untyped_storage(), int(other.storage_offset()), size, stride)
 
 
 def grow(tensor: torch.Tensor, nbytes: int) -> torch.UntypedStorage:
@@ -196,7 +202,8 @@ def grow(tensor: torch.Tensor, nbytes: int) -> torch.UntypedStorage:
     old: Any = tensor.untyped_storage()
     if old.nbytes() and _is_shared(tensor):
         raise NotImplementedError(
-            f"simulated neuron device: cannot grow a storage to {nbytes} bytes while another tensor shares it"
+            f"simulated neuron device: cannot grow a storage to {nbytes} bytes while another "
+            "tensor shares it"
         )
     new: Any = allocate(nbytes, tensor.device.index)
     source, target = (torch.empty(0, dtype=torch.uint8, device="cpu") for _ in range(2))

@@ -1,8 +1,10 @@
-"""Every operator of the device: computed by PyTorch's CPU kernels on host views, entered as one execution.
+"""Every operator of the device: computed by PyTorch's CPU kernels on host views, entered as one
+execution.
 
-Installed as the boxed fallback of PrivateUse1, and registered by name for operators which PyTorch would otherwise split
-into several (the functional and in-place forms of `mul` go through `mul.out`): one call is one row and one execution.
-Composite operators are left to PyTorch. What the host cannot compute raises NotImplementedError naming the operator.
+Installed as the boxed fallback of PrivateUse1, and registered by name for operators which PyTorch
+would otherwise split into several (the functional and in-place forms of `mul` go through
+`mul.out`): one call is one row and one execution. Composite operators are left to PyTorch. What the
+host cannot compute raises NotImplementedError naming the operator.
 """
 
 from __future__ import annotations
@@ -31,15 +33,18 @@ def _keys(*names: str) -> torch._C.DispatchKeySet:
 _HIDDEN_FROM_AUTOCAST = _keys("AutocastCPU", "AutocastPrivateUse1")
 _HIDDEN = _HIDDEN_FROM_AUTOCAST | _keys("Python", "PythonTLSSnapshot")
 _CPU = torch.device("cpu")
-# Indices may stay on the host, as CUDA allows; one-element host tensors may not enter these, as CUDA refuses them.
+# Indices may stay on the host, as CUDA allows; one-element host tensors may not enter these, as
+# CUDA refuses them.
 _TAKES_HOST_INDICES = ("index", "_index", "_unsafe_index")
 _TAKES_NO_HOST_SCALARS = frozenset({"cat", "stack", "_cat", "hstack", "vstack"})
 
 
 def unseen(function: Callable[..., Any], by_modes: bool = True) -> Callable[..., Any]:
-    """Run a kernel so that the host's part in it is seen by nothing that watches the device's operators.
+    """Run a kernel so that the host's part in it is seen by nothing that watches the device's
+    operators.
 
-    That is: the profiler, autocast, Dynamo, __torch_function__ and (`by_modes`) __torch_dispatch__ modes.
+    That is: the profiler, autocast, Dynamo, __torch_function__ and (`by_modes`) __torch_dispatch__
+    modes.
     """
     hidden = _HIDDEN if by_modes else _HIDDEN_FROM_AUTOCAST
 
@@ -58,7 +63,9 @@ def unseen(function: Callable[..., Any], by_modes: bool = True) -> Callable[...,
 
 
 class Call:
-    """One call of an operator on its way to the host: the host's arguments, and what came from the device."""
+    """One call of an operator on its way to the host: the host's arguments, and what came from
+    the device.
+    """
 
     def __init__(self, op: torch._ops.OpOverload, plan: Plan, args: Any, kwargs: Any) -> None:
         self.op, self.plan, self.args = op, plan, args
@@ -95,23 +102,20 @@ class Call:
             return _CPU if value.type == DEVICE_TYPE else value
         if isinstance(value, torch.Generator):
             raise RuntimeError(
-                f"{self.op}: expected a 'neuron' device type for generator but found '{value.device.type}'; "
-                "the simulated device draws from the host's default generator (torch.manual_seed)"
+                f"{self.op}: expected a 'neuron' device type for generator but found "
+                f"'{value.device.type}'; the simulated device draws from the host's "
+                "default generator (torch.manual_seed)"
             )
         return value
 
     def _check_host_tensors(self) -> None:
         name = self.plan.name
         written = [self.plan.argument(one, self.args, self.kwargs) for one in self.plan.written]
+        takes_indices = name.startswith(_TAKES_HOST_INDICES) and "indices" in self.plan.arguments
+        indices = self.plan.argument("indices", self.args, self.kwargs) if takes_indices else ()
         for tensor in self.host_tensors:
             is_scalar = tensor.dim() == 0 and name not in _TAKES_NO_HOST_SCALARS
-            is_index = (
-                name.startswith(_TAKES_HOST_INDICES)
-                and tensor is not written
-                and any(tensor is item for item in self.args[1] or ())
-                if len(self.args) > 1 and isinstance(self.args[1], (list, tuple))
-                else False
-            )
+            is_index = any(tensor is one for one in indices)
             if any(tensor is one for one in written) or not (is_scalar or is_index):
                 self._refuse_devices(f"neuron:{self.index}", "cpu")
 
@@ -166,7 +170,8 @@ def finish(call: Call, results: Any) -> Any:
 def _to_device(
     value: Any, call: Call, index: int, to_host: bool, outputs: list[torch.Tensor]
 ) -> Any:
-    # Not a closure: a recursive one is a reference cycle, and would keep the outputs' memory until a collection.
+    # Not a closure: a recursive one is a reference cycle, and would keep the outputs' memory until
+    # a collection.
     if isinstance(value, torch.Tensor):
         if to_host:
             return value
@@ -212,7 +217,9 @@ def _enter(call: Call, index: int, outputs: list[torch.Tensor]) -> None:
 
 
 def _with_outs(call: Call) -> Any:
-    """Compute into the caller's `out=`; where it has another shape, into fresh memory that it then takes over."""
+    """Compute into the caller's `out=`; where it has another shape, into fresh memory that it
+    then takes over.
+    """
     names = call.plan.outs
     outs = {name: call.plan.argument(name, call.args, call.kwargs) for name in names}
     hosts = {name: call.plan.argument(name, call.host_args, call.host_kwargs) for name in names}
@@ -232,7 +239,7 @@ def _with_outs(call: Call) -> Any:
                 if device.shape != host.shape or device.stride() != host.stride():
                     storage = device.untyped_storage()
                     memory.set_geometry(
-                        device, storage, host.storage_offset(), host.shape, host.stride()
+                        device, storage, int(host.storage_offset()), host.shape, host.stride()
                     )
             return results
     fresh = dict(call.host_kwargs)
@@ -260,7 +267,9 @@ def _is_worth_a_kernel(name: str) -> bool:
 def register(
     aten: torch.library.Library, everything: torch.library.Library, own: frozenset[str]
 ) -> None:
-    """Install `run`: as the fallback, and by name except for the `own` operators that other files register."""
+    """Install `run`: as the fallback, and by name except for the `own` operators that other
+    files register.
+    """
     everything.fallback(run, "PrivateUse1")
     for full_name in torch._C._dispatch_get_all_op_names():
         if not full_name.startswith("aten::") or not _is_worth_a_kernel(full_name):

@@ -1,6 +1,8 @@
-"""The published names of `torch_neuronx.profiling`, for the simulated device: NeuronConfig, ProfileMode, NeuronProfiler.
+"""The published names of `torch_neuronx.profiling`, for the simulated device: NeuronConfig,
+ProfileMode, NeuronProfiler.
 
-Used with the ordinary `torch.profiler.profile(experimental_config=..., on_trace_ready=...)`. Parameters are keyword-only.
+Used with the ordinary `torch.profiler.profile(experimental_config=..., on_trace_ready=...)`.
+Parameters are keyword-only.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def parse_cores(text: str) -> frozenset[int]:
             or (dash and int(last) < int(first))
         ):
             raise ValueError(
-                f'capture_enabled_for_nc={text!r}: {item.strip()!r} is no core and no range; write e.g. "0,2-5"'
+                f"capture_enabled_for_nc={text!r}: {item.strip()!r} is no core and no range; "
+                'write e.g. "0,2-5"'
             )
         cores.update(range(int(first), int(last or first) + 1))
     return frozenset(cores)
@@ -42,8 +45,8 @@ def parse_cores(text: str) -> frozenset[int]:
 class NeuronConfig(torch._C._profiler._ExperimentalConfig):
     """What a profiling session records, and where to.
 
-    With `correlate_device_time` the executions of the RUNTIME or DEVICE stream give their device time to the rows of
-    `key_averages()`.
+    With `correlate_device_time` the executions of the RUNTIME or DEVICE stream give their device
+    time to the rows of `key_averages()`.
     """
 
     def __init__(
@@ -67,7 +70,8 @@ class NeuronConfig(torch._C._profiler._ExperimentalConfig):
             raise ValueError(f"max_events_per_nc={max_events_per_nc}: give at least 1")
         if capture_enabled_for_nc is not None and not isinstance(capture_enabled_for_nc, str):
             raise TypeError(
-                f'capture_enabled_for_nc={capture_enabled_for_nc!r}: give a string such as "0" or "0,2-5"'
+                f"capture_enabled_for_nc={capture_enabled_for_nc!r}: "
+                'give a string such as "0" or "0,2-5"'
             )
         for name, path in (
             ("profile_output_dir", profile_output_dir),
@@ -87,7 +91,8 @@ class NeuronConfig(torch._C._profiler._ExperimentalConfig):
         self.correlate_device_time = bool(correlate_device_time)
 
     def __copy__(self) -> NeuronConfig:
-        # torch.profiler copies its configuration in one case (trace_only with with_stack), and would lose these fields.
+        # torch.profiler copies its configuration in one case (trace_only with with_stack), and
+        # would lose these fields.
         names = "modes max_events_per_nc capture_enabled_for_nc profile_output_dir neff_cache_dir"
         names += " precache_node_info correlate_device_time"
         return NeuronConfig(**{name: getattr(self, name) for name in names.split()})
@@ -111,14 +116,17 @@ class NeuronProfiler:
         self._config = config
 
     def export_trace(self, prof: Any) -> None:
-        """Write `trace.json` into the folder of the session that `prof` has just ended: an `on_trace_ready` handler."""
+        """Write `trace.json` into the folder of the session that `prof` has just ended: an
+        `on_trace_ready` handler.
+        """
         from .sessions import session_of
 
         session = session_of(prof.profiler)
         if session is None or session.config is not self._config:
             raise RuntimeError(
-                "NeuronProfiler.export_trace: no Neuron session was recorded; give torch.profiler.profile this "
-                "exporter's NeuronConfig as experimental_config, and ProfilerActivity.PrivateUse1 among its activities"
+                "NeuronProfiler.export_trace: no Neuron session was recorded; give "
+                "torch.profiler.profile this exporter's NeuronConfig as experimental_config, and "
+                "ProfilerActivity.PrivateUse1 among its activities"
             )
         os.makedirs(session.folder, exist_ok=True)
         prof.export_chrome_trace(os.path.join(session.folder, "trace.json"))

@@ -1,7 +1,8 @@
-"""What the device did: executions and copies, on the model's own clock. Written by the operators and the compiler.
+"""What the device did: executions and copies, on the model's own clock. Written by the operators
+and the compiler.
 
-An execution is pending until the caller's own `torch.neuron.synchronize()`; a profiling session (`sessions.py`) takes
-only what is synchronized. Knows nothing of files or of torch.profiler.
+An execution is pending until the caller's own `torch.neuron.synchronize()`; a profiling session
+(`sessions.py`) takes only what is synchronized. Knows nothing of files or of torch.profiler.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ MARKER = "[simulated neuron execution]"
 
 @dataclass
 class Model:
-    """One compiled program (a NEFF on the real device): an operator with its shapes, or a whole graph."""
+    """One compiled program (a NEFF on the real device): an operator with its shapes, or a whole
+    graph.
+    """
 
     model_id: int
     key: str
@@ -35,7 +38,9 @@ class Model:
 
 @dataclass
 class Event:
-    """One entry of a core's runtime trace; times are ns on the model's clock, and a copy has no modelled duration."""
+    """One entry of a core's runtime trace; times are ns on the model's clock, and a copy has no
+    modelled duration.
+    """
 
     name: str  # nc_exec_running, nrt_tensor_write, nrt_tensor_read or nrt_tensor_copy
     nc_idx: int
@@ -58,7 +63,9 @@ class Copies:
 
 @dataclass
 class Device:
-    """The state of the whole device: which core each index is, each core's clock, and what is pending."""
+    """The state of the whole device: which core each index is, each core's clock, and what is
+    pending.
+    """
 
     cost: CostModel
     cores: tuple[int, ...]
@@ -67,7 +74,8 @@ class Device:
     copies: Copies = field(default_factory=Copies)
     models: dict[str, Model] = field(default_factory=dict)
     pending: list[Event] = field(default_factory=list)
-    # The profiling session that is on: takes each event as it is launched, and says whether to mark executions.
+    # The profiling session that is on: takes each event as it is launched, and says whether to mark
+    # executions.
     listener: Callable[[Event], bool] | None = None
 
 
@@ -81,7 +89,9 @@ def power_on(cost: CostModel, cores: Sequence[int]) -> None:
 
 
 def model_for(key: str, name: str, kind: str, operators: tuple[str, ...]) -> tuple[Model, bool]:
-    """The program of this key, and whether it is new in this process, which on the real device means a compile."""
+    """The program of this key, and whether it is new in this process, which on the real device
+    means a compile.
+    """
     found = device.models.get(key)
     if found is not None:
         return found, False
@@ -90,7 +100,9 @@ def model_for(key: str, name: str, kind: str, operators: tuple[str, ...]) -> tup
 
 
 def execute(model: Model, work: Work, index: int) -> None:
-    """Enter one execution on device `index`, and mark its place among the profiler's rows if a session wants that."""
+    """Enter one execution on device `index`, and mark its place among the profiler's rows if a
+    session wants that.
+    """
     duration_ns = round(device.cost.device_time_us(work) * 1000)
     device.executions += 1
     event = Event(

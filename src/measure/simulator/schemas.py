@@ -1,4 +1,5 @@
-"""What an operator's schema says about its call: what it writes, what it returns, whether it only makes a view.
+"""What an operator's schema says about its call: what it writes, what it returns, whether it only
+makes a view.
 
 Read once per operator and kept. Called by `operators.py` and `compiler.py`; looks at no tensor.
 """

@@ -1,8 +1,9 @@
-"""One profiling session: opened and closed with torch.profiler's own recording, whether or not there is an exporter.
+"""One profiling session: opened and closed with torch.profiler's own recording, whether or not
+there is an exporter.
 
-`hook` wraps four methods of `torch.autograd.profiler.profile`, because PyTorch offers a Python device no other way to
-learn of a session's start and stop, nor to add rows. A session without a NeuronConfig, or without the PrivateUse1
-activity, is left alone.
+`hook` wraps four methods of `torch.autograd.profiler.profile`, because PyTorch offers a Python
+device no other way to learn of a session's start and stop, nor to add rows. A session without a
+NeuronConfig, or without the PrivateUse1 activity, is left alone.
 """
 
 from __future__ import annotations
@@ -119,14 +120,16 @@ def _close(session: Session) -> None:
 def _report(session: Session) -> None:
     if session.dropped:
         warnings.warn(
-            f"{session.dropped} trace events were dropped (max_events_per_nc={session.config.max_events_per_nc}): "
+            f"{session.dropped} trace events were dropped "
+            f"(max_events_per_nc={session.config.max_events_per_nc}): "
             "raise max_events_per_nc or shorten the window",
             stacklevel=3,
         )
     try:
         trace_files.write(session)
     except OSError as error:
-        # As on the real device, a session that cannot write must not take the profiled program down with it.
+        # As on the real device, a session that cannot write must not take the profiled program down
+        # with it.
         warnings.warn(
             f"simulated neuron device: the session's files could not be written: {error}",
             stacklevel=3,
@@ -135,8 +138,9 @@ def _report(session: Session) -> None:
 
 def hook() -> None:
     """Wrap torch.profiler's start, stop, table and export, once."""
-    start, leave = profile._start_trace, profile.__exit__
-    parse, export = profile._ensure_function_events, profile.export_chrome_trace
+    torch_profile: Any = profile
+    start, leave = torch_profile._start_trace, torch_profile.__exit__
+    parse, export = torch_profile._ensure_function_events, torch_profile.export_chrome_trace
 
     def _start_trace(self: Any) -> None:
         start(self)
@@ -146,8 +150,8 @@ def hook() -> None:
         session = session_of(self)
         is_open = session is not None and session.stopped is None
         if session is not None and is_open:
-            # Before PyTorch's own exit, which calls `torch.neuron.synchronize()` itself: that call comes after the
-            # window, and must not make visible what the user forgot to wait for.
+            # Before PyTorch's own exit, which calls `torch.neuron.synchronize()` itself: that call
+            # comes after the window, and must not make visible what the user forgot to wait for.
             _close(session)
         result = leave(self, *error)
         if session is not None and is_open:

@@ -1,7 +1,8 @@
-"""Device time in the profiler's rows (`key_averages()`) and in the exported trace, from the markers beside executions.
+"""Device time in the profiler's rows (`key_averages()`) and in the exported trace, from the markers
+beside executions.
 
-Both name the same owner for an execution: the innermost row around its marker, or for a compiled graph the row
-`Torch-Compiled Region`. The markers themselves are taken out.
+Both name the same owner for an execution: the innermost row around its marker, or for a compiled
+graph the row `Torch-Compiled Region`. The markers themselves are taken out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ def _exec_id(name: str) -> int:
 
 
 def correlate_rows(rows: Any, executions: Mapping[int, Event]) -> None:
-    """Give each execution's device time to its owner's FunctionEvent, in place; `rows` is torch's EventList."""
+    """Give each execution's device time to its owner's FunctionEvent, in place; `rows` is
+    torch's EventList.
+    """
     markers = [row for row in rows if row.name.startswith(MARKER)]
     if not markers:
         return
@@ -40,8 +43,8 @@ def correlate_rows(rows: Any, executions: Mapping[int, Event]) -> None:
     for row in rows:
         if row.name not in names or str(row.device_type) != "DeviceType.CPU":
             continue
-        # torch's table adds up device time over rows it calls legacy; for those the row's own kernels are its whole
-        # time, children included.
+        # torch's table adds up device time over rows it calls legacy; for those the row's own
+        # kernels are its whole time, children included.
         row.is_legacy = True
         for event in _in_tree(row, owned):
             row.append_kernel(
@@ -70,7 +73,9 @@ def _in_tree(row: Any, owned: Mapping[int, list[Event]]) -> Iterable[Event]:
 
 
 def rewrite_trace(path: str, executions: Mapping[int, Event]) -> None:
-    """Take the markers out of an exported Chrome trace, and put each execution in as a kernel row of its core."""
+    """Take the markers out of an exported Chrome trace, and put each execution in as a kernel
+    row of its core.
+    """
     with open(path, encoding="utf-8") as file:
         trace = json.load(file)
     events = trace["traceEvents"]

@@ -1,6 +1,8 @@
-"""The files that a session leaves: the published names with `.simulated.json` after them, each saying it is simulated.
+"""The files that a session leaves: the published names with `.simulated.json` after them, each
+saying it is simulated.
 
-Written by `sessions.py` when a session stops, and by the compiler for compiled graphs. Never a pretended binary.
+Written by `sessions.py` when a session stops, and by the compiler for compiled graphs. Never a
+pretended binary.
 """
 
 from __future__ import annotations
@@ -155,7 +157,8 @@ def _write_device_files(session: Session) -> None:
         if cache:
             shutil.copyfile(write_neff(cache, model), target)
         elif model.key not in session.known_models:
-            # Loaded inside the window, so the session has its own copy. A program that was warm before it, with no
-            # cache to copy from, leaves an .ntff and no .neff: as on the real device.
+            # Loaded inside the window, so the session has its own copy. A program that was warm
+            # before it, with no cache to copy from, leaves an .ntff and no .neff: as on the real
+            # device.
             write_neff(session.folder, model)
             os.replace(os.path.join(session.folder, f"neff_{model.hash}.neff{SUFFIX}"), target)
