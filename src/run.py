@@ -6,6 +6,7 @@ process measures (job.py) while this one opens the tracking store.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
 import os
@@ -13,92 +14,234 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from . import rules, rundir, slips
+from . import from_run, rules, rundir, slips
+from .composed import config_of
 from .errors import Interrupted, MeasureError, StoreError, ToolError, UserError
-from .schema import Config, Spec, config_from_mapping, unknown_keys
-from .screen import Screen
-from .track import child, connect, facts, janitor, outcome, redact, runs, store
+from .schema import Config, Spec
+from .screen import Screen, SweepProgress
+from .track import (
+    child,
+    connect,
+    facts,
+    janitor,
+    lease,
+    outcome,
+    redact,
+    resume,
+    runs,
+    scoreboard,
+    store,
+    sweep,
+)
+from .track.scoreboard import JobResult
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-SWEEP_ID = "PROFILE_RUN_SWEEP_ID"
-"""Carries a sweep's id to jobs that a launcher runs in other processes."""
-SCRATCH = "PROFILE_RUN_SCRATCH"
-"""A folder for what Hydra writes by itself; gone when the command ends (see conf/config.yaml)."""
+FROM_RUN = "PROFILE_RUN_FROM_RUN"
+TYPED_IN = "PROFILE_RUN_CWD"
+"""Environment variables that tell jobs in other processes what was typed, and where."""
 
 
 def main() -> int:
     """Run what the command line asks for; returns the exit code (see errors.py)."""
+    cwd = Path.cwd()
+    os.environ[TYPED_IN] = str(cwd)
+    with tempfile.TemporaryDirectory() as scratch, _signals_as_exceptions():
+        os.environ[scoreboard.SCRATCH] = scratch
+        try:
+            words, origin = from_run.expand(sys.argv[1:], cwd, REPOSITORY)
+        except ToolError as error:
+            Screen().problem(str(error))
+            return error.exit_code
+        if origin:
+            os.environ[FROM_RUN] = origin
+        return _compose_and_run([sys.argv[0], *words])
+
+
+def _compose_and_run(argv: list[str]) -> int:
     import hydra
     from hydra.core.config_store import ConfigStore
 
-    cwd = Path.cwd()
-    codes: list[int] = []
     ConfigStore.instance().store(name="schema", node=Config)
-
-    def job(composed: Any) -> None:
-        sys.stderr = stderr
-        codes.append(_job(composed, cwd))
-
-    stderr, printed = sys.stderr, io.StringIO()
-    sys.stderr = printed  # Hydra explains a slip here and exits; slips.py says it in our words
-    try:
-        with _signals_as_exceptions(), tempfile.TemporaryDirectory() as scratch:
-            os.environ[SCRATCH] = scratch
-            hydra.main(version_base="1.3", config_path="../conf", config_name="config")(job)()
-    except SystemExit as stop:
-        if not codes and stop.code:
-            sys.stderr = stderr
-            Screen().problem(slips.explain(printed.getvalue(), sys.argv[1:]))
-            return UserError.exit_code
-        codes.append(stop.code if isinstance(stop.code, int) else 1)
-    except KeyboardInterrupt as stop:
-        codes.append(stop.exit_code if isinstance(stop, Interrupted) else 128 + signal.SIGINT)
-    finally:
-        sys.stderr = stderr
-    return max(codes, default=0)
-
-
-def _job(composed: Any, cwd: Path) -> int:
-    """One composed configuration -> one run; errors become a line and an exit code here."""
-    with Screen() as screen:
+    # By its importable name, so that a launcher's workers find the function.
+    job = importlib.import_module("src.run").job
+    typed, sys.argv = sys.argv[1:], argv
+    sys.stderr = printed = io.StringIO()  # Hydra explains a slip here; slips.py says it our way
+    stopped = 0
+    with SweepProgress() as progress:
         try:
-            return execute(_spec(composed), cwd, screen)
+            hydra.main(
+                version_base="1.3", config_path=str(REPOSITORY / "conf"), config_name="config"
+            )(job)()
+        except SystemExit as stop:
+            stopped = stop.code if isinstance(stop.code, int) else 1
+        except KeyboardInterrupt as stop:
+            stopped = 130 if not isinstance(stop, Interrupted) else stop.exit_code
+        finally:
+            sys.stderr = sys.__stderr__
+            progress.finish()
+    if not scoreboard.entered():
+        if stopped:
+            Screen().problem(sweep.refusal or slips.explain(printed.getvalue(), typed))
+            return UserError.exit_code if stopped < 128 else stopped
+        if sweep.answer:
+            Screen().line(sweep.answer)
+        return 0
+    return _conclude(stopped, printed.getvalue())
+
+
+def _conclude(stopped: int, printed: str) -> int:
+    """The exit code of the whole command; a sweep's end table first."""
+    results = scoreboard.read_all()
+    codes = [result.exit_code for result in results]
+    planned = scoreboard.read_sweep()
+    if planned is None:
+        return max(codes, default=stopped)
+    Screen().sweep(results, planned)
+    lost = planned.jobs - len(results)
+    if lost > 0 and stopped and stopped < 128:
+        last = (printed.strip().splitlines() or ["no reason given"])[-1]
+        Screen().problem(f"{lost} jobs did not come to their end: {last}")
+    if stopped >= 128:
+        return stopped
+    if codes and min(codes) == UserError.exit_code:
+        return UserError.exit_code
+    return 1 if any(codes) or lost > 0 else 0
+
+
+def job(composed: Any) -> None:
+    """One composed configuration -> one run: Hydra's task. Errors end here, as a line, a file."""
+    from hydra.core.hydra_config import HydraConfig
+
+    if isinstance(sys.stderr, io.StringIO):
+        sys.stderr = sys.__stderr__
+    settings = HydraConfig.get()
+    planned = scoreboard.read_sweep()
+    number = int(settings.job.num) if planned else 0
+    overrides = list(settings.overrides.task)
+    started = time.monotonic()
+    with Screen(f"job {number + 1} of {planned.jobs}" if planned else "", planned) as screen:
+        try:
+            config = config_of(composed, sys.argv[1:] if planned is None else overrides)
+            scoreboard.enter()
+            spec = _spec(config, overrides, planned, number)
+            result = _run(spec, Path(os.environ[TYPED_IN]), screen)
+        except UserError as error:
+            scoreboard.enter()
+            screen.problem(str(error))
+            result = JobResult(number, " ".join(overrides), "REFUSED", 2, 0.0, message=str(error))
         except ToolError as error:
             screen.problem(str(error))
-            return error.exit_code
+            result = JobResult(number, " ".join(overrides), "FAILED", 1, 0.0, message=str(error))
+        result = replace(result, seconds=time.monotonic() - started)
+        if planned:
+            screen.job(result)
+    scoreboard.write(result)
 
 
-def _spec(composed: Any) -> Spec:
-    from hydra.core.hydra_config import HydraConfig
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-
-    hydra_config = HydraConfig.get()
-    try:
-        data: Any = OmegaConf.to_container(composed, resolve=True)
-    except OmegaConfBaseException as error:
-        raise UserError(f"{' '.join(sys.argv[1:])}: {str(error).splitlines()[0]}.") from None
-    for key in unknown_keys(data):
-        raise UserError(slips.unknown_key(key))
-    sweeping = hydra_config.mode is not None and hydra_config.mode.name == "MULTIRUN"
+def _spec(
+    config: Config, overrides: list[str], planned: scoreboard.Sweep | None, number: int
+) -> Spec:
+    origin = os.environ.get(FROM_RUN)
+    description = sweep.description(overrides, planned.sweep_id, number) if planned else ""
     return Spec(
-        config=rules.checked(config_from_mapping(data)),
-        overrides=tuple(hydra_config.overrides.task),
-        sweep_id=_sweep_id() if sweeping else None,
-        job=hydra_config.job.num if sweeping else 0,
+        config=config,
+        overrides=tuple(overrides),
+        sweep_id=planned.sweep_id if planned else None,
+        job=number,
+        concurrent_jobs=planned.concurrent_jobs if planned else 1,
+        description=description,
+        tags={"from_run": origin} if origin else {},
     )
 
 
-def _sweep_id() -> str:
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%d-%H%M%S")
-    return os.environ.setdefault(SWEEP_ID, f"{stamp}-{os.getpid()}")
+def _run(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
+    """Execute on leased cores where cores are real."""
+    config = spec.config
+    if config.sweep.preview:
+        jobs = [sweep.Job(spec.overrides, config)]
+        screen.line("\n".join(sweep.preview(jobs, [spec.overrides], 1)))
+        return JobResult(spec.job, facts.run_name(spec, False), "SKIPPED", 0, 0.0)
+    if not lease.wants_hardware(config):
+        return execute(spec, cwd, screen)
+    pool = rules.parse_cores(config.sweep.pool) if config.sweep.pool else None
+    screen.stage("waiting for NeuronCores")
+    with lease.leased(rules.parse_cores(config.cores), pool) as cores:
+        mine = replace(config, cores=rules.format_cores(cores))
+        return execute(replace(spec, config=mine), cwd, screen)
+
+
+def execute(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
+    """Measure one specification in a child process, track what it left, show it.
+
+    Raises UserError before anything is kept, StoreError when the store could not take a measured
+    run, KeyboardInterrupt after the run is closed as KILLED. A failed measurement is a result.
+    """
+    tracking = spec.config.tracking
+    target = store.locate(tracking, cwd, REPOSITORY)
+    asked = True if spec.config.device.name == "simulated" else None
+    store.check(target, simulated=asked, allow_simulated=tracking.allow_simulated)
+    directory = rundir.create(target.pending, spec.job)
+    rundir.write_json(directory / rundir.SPEC, redact.tree(spec.to_json()))
+    run, error, stopped = None, None, None
+    try:
+        with child.start(directory, spec.config, cwd=cwd, on_stage=screen.message) as process:
+            if target.uri:
+                importlib.import_module("mlflow.tracking")  # while the child imports torch
+            ready = process.wait("ready").fields
+            if target.uri:
+                client = connect.connect(target)
+                janitor.close_abandoned(client, target)
+                if spec.config.sweep.resume:
+                    done = resume.finished(client, target, spec, ready)
+                    if done:
+                        raise resume.AlreadyMeasured(done)
+                run = runs.open_run(client, target, spec, ready, directory)
+            process.wait("waiting")
+            process.send_go()
+            process.wait("done")
+    except resume.AlreadyMeasured as already:
+        shutil.rmtree(directory, ignore_errors=True)
+        return already.result(spec)
+    except (UserError, StoreError):  # refused before anything was measured: leave nothing
+        shutil.rmtree(directory, ignore_errors=True)
+        store.discard_empty(target)
+        raise
+    except MeasureError as failure:
+        error = str(failure)
+    except KeyboardInterrupt as stop:
+        stopped = stop
+    screen.stage("reading the profile")
+    result = outcome.conclude(directory, spec, error, killed=stopped is not None)
+    where = str(directory)
+    if run is not None:
+        screen.stage("tracking")
+        where = runs.close_run(run, result)
+    name = facts.run_name(spec, bool(result.summary and result.summary.simulated))
+    screen.run(name, result, run, where, target)
+    ended = JobResult(
+        job=spec.job,
+        name=name,
+        status=result.status,
+        exit_code=0 if result.status == outcome.FINISHED else 1,
+        seconds=0.0,
+        metrics=result.metrics,
+        message=result.error or (result.health.line if result.health else ""),
+        run_id=run.run_id if run else None,
+        experiment_id=run.experiment_id if run else None,
+        simulated=bool(result.summary and result.summary.simulated),
+    )
+    if stopped is not None:
+        scoreboard.write(ended)
+        raise stopped
+    return ended
 
 
 @contextmanager
@@ -114,80 +257,8 @@ def _signals_as_exceptions() -> Iterator[None]:
         yield
     finally:
         for number, handler in zip(caught, before, strict=True):
-            signal.signal(number, handler)
-
-
-def execute(spec: Spec, cwd: Path, screen: Screen) -> int:
-    """Measure one specification in a child process, track what it left, show it; the exit code.
-
-    Raises UserError before anything is kept, MeasureError never (the run says it), StoreError when
-    the store could not take a measured run, Interrupted after the run is closed as KILLED.
-    """
-    tracking = spec.config.tracking
-    target = store.locate(tracking, cwd, REPOSITORY)
-    asked = True if spec.config.device.name == "simulated" else None
-    store.check(target, simulated=asked, allow_simulated=tracking.allow_simulated)
-    directory = rundir.create(target.pending, spec.job)
-    rundir.write_json(directory / rundir.SPEC, redact.tree(spec.to_json()))
-    run, error, stopped = None, None, None
-    try:
-        with child.start(directory, spec.config, cwd=cwd, on_stage=screen.message) as process:
-            if target.uri:
-                importlib.import_module("mlflow.tracking")  # while the child imports torch
-            ready = process.wait("ready").fields
-            if target.uri:
-                run = _open_run(target, spec, ready, directory)
-            process.wait("waiting")
-            process.send_go()
-            process.wait("done")
-    except (UserError, StoreError):  # refused before anything was measured: leave nothing
-        shutil.rmtree(directory, ignore_errors=True)
-        store.discard_empty(target)
-        raise
-    except MeasureError as failure:
-        error = str(failure)
-    except KeyboardInterrupt as stop:
-        stopped = stop
-    screen.stage("reading the profile")
-    result = outcome.conclude(directory, spec, error, killed=stopped is not None)
-    where = str(directory)
-    if run is not None:
-        screen.stage("tracking")
-        where = runs.close_run(run, result)
-    _show(screen, spec, result, run, where, target)
-    if stopped is not None:
-        raise stopped
-    return 0 if result.status == outcome.FINISHED else 1
-
-
-def _open_run(target: store.Store, spec: Spec, ready: dict[str, Any], directory: Path) -> runs.Run:
-    client = connect.connect(target)
-    janitor.close_abandoned(client, target)
-    return runs.open_run(client, target, spec, ready, directory)
-
-
-def _show(
-    screen: Screen,
-    spec: Spec,
-    result: outcome.Outcome,
-    run: runs.Run | None,
-    where: str,
-    target: store.Store,
-) -> None:
-    simulated = result.summary is not None and result.summary.simulated
-    if result.summary and result.health and result.metrics:
-        screen.result(facts.run_name(spec, simulated), result.summary, result.health)
-    if result.error:
-        screen.problem(f"{result.status}: {result.error}")
-    if run is None:
-        screen.line(f"Not tracked. The run directory is {where}")
-        screen.line(f"To track it later: python -m src.ingest {where}")
-    else:
-        screen.line(f"Run {run.run_id} is {result.status}: {run.link}")
-        screen.line(f"Files: {where}")
-        screen.line(f"To see it: {target.ui_command}")
-    if simulated:
-        screen.simulated()
+            with contextlib.suppress(TypeError):  # a handler that was not set from Python
+                signal.signal(number, handler)
 
 
 if __name__ == "__main__":

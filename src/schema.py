@@ -147,6 +147,18 @@ class TrackingConfig:
 
 
 @dataclass
+class SweepConfig:
+    """Settings of a whole sweep; no part of what one run measures."""
+
+    preview: bool = False
+    """List the jobs and touch nothing."""
+    resume: bool = False
+    """Skip a job whose measurement_id already has a FINISHED run."""
+    pool: str | None = None
+    """NeuronCores that jobs running at the same time lease theirs from."""
+
+
+@dataclass
 class Config:
     workload: WorkloadConfig = field(default_factory=WorkloadConfig)
     variant: VariantConfig = field(default_factory=VariantConfig)
@@ -156,6 +168,7 @@ class Config:
     tracking: TrackingConfig = field(default_factory=TrackingConfig)
     cores: str = "0"
     """Logical NeuronCores that this run takes and traces: 0, 0-3 or 0,2-5."""
+    sweep: SweepConfig = field(default_factory=SweepConfig)
     execution: str = "default"
     """How eager operators are launched: default (the release decides), async or blocking."""
 
@@ -168,6 +181,8 @@ class Spec:
     overrides: tuple[str, ...] = ()
     sweep_id: str | None = None
     job: int = 0
+    concurrent_jobs: int = 1
+    """Jobs that ran at the same time; host times differ then."""
     description: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
 

@@ -23,7 +23,7 @@ SIMULATED_NOTE = (
     "**simulated**: device times come from a cost model and host times are this computer's "
     "Python. Neither is a measurement of Trainium."
 )
-NOT_PARAMS = ("tracking",)  # says where the run goes, not what it is
+NOT_PARAMS = ("tracking", "sweep")  # say where the run goes and what is around it, not what it is
 
 
 def run_name(spec: Spec, simulated: bool) -> str:
@@ -48,6 +48,7 @@ def params(spec: Spec, device: str) -> dict[str, str]:
     if isinstance(shape, (list, tuple)):
         found.update({f"dim{n}": size for n, size in enumerate(shape)})
         found["input.shape"] = format_shape(shape)
+    found["concurrent_jobs"] = spec.concurrent_jobs
     found["profiler.modes"] = "+".join(spec.config.profiler.modes)
     config = redact.tree(dataclasses.asdict(spec.config))
     for group in NOT_PARAMS:

@@ -20,6 +20,7 @@ from ..schema import Config
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 WORKLOADS = Path(__file__).resolve().parents[1] / "measure" / "workloads"
+NOT_MEASURED = ("tracking", "sweep")
 TIMING_VARIABLES = ("NEURON_", "OMP_", "MKL_", "TORCH_", "PYTORCH_", "TORCHINDUCTOR_")
 
 
@@ -47,10 +48,13 @@ def _git(repository: Path, *arguments: str) -> str:
 def measurement_id(config: Config, ready: Mapping[str, Any], environ: Mapping[str, str]) -> str:
     """Return a sha256 over all that can change the result: equal ids measure the same thing.
 
-    The configuration without tracking, the device with its chip, LNC and versions, the variables
+    The configuration without tracking, sweep and option names, the device with its chip, LNC and
+    versions, the variables
     that change timing, and the source of the workload.
     """
-    asked = {k: v for k, v in dataclasses.asdict(config).items() if k != "tracking"}
+    asked = {k: v for k, v in dataclasses.asdict(config).items() if k not in NOT_MEASURED}
+    for group in ("variant", "input", "profiler", "device"):
+        asked[group].pop("name")  # the name of an option; what it says is in the other fields
     asked["device"].pop("env", None)  # what it set is in `environ`
     source = WORKLOADS / f"{config.workload.name}.py"
     facts = {
