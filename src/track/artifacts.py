@@ -7,11 +7,15 @@ Links and pipes in it are left out, never followed (mlflow/mlflow#2672).
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import logging
 import os
+import re
 import shutil
 import stat
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 log = logging.getLogger(__name__)
+
+# MLflow's upload over HTTP puts names into addresses unquoted, so these end or change the name.
+_UNSENDABLE = re.compile(r"[#?%\\\x00-\x1f\x7f\ud800-\udfff]")
 
 MANY_BYTES = 500 * 1024**2  # proxies and workers were seen to give up from about 800 MB
 MANY_FILES = 1000  # 7 s over HTTP against 0.3 s on disk
@@ -89,6 +96,10 @@ def _write_manifest(source: Path, run_id: str, uri: str, moved: bool) -> dict[st
     earlier = rundir.read_json(source / rundir.MANIFEST) or {}
     manifest = rundir.write_manifest(source)
     manifest["skipped"] = {**earlier.get("skipped", {}), **manifest["skipped"]}
+    if local_path(uri) is None:
+        for name, facts in manifest["files"].items():
+            if (stored := stored_name(name)) != name:
+                facts["stored_as"] = stored
     manifest["where"] = {
         "run_id": run_id,
         "artifact_uri": redact.text(uri),
@@ -133,20 +144,38 @@ def _upload(
             store.shown_uri,
         )
     for name in [*files, rundir.MANIFEST]:
-        folder = str(Path(name).parent)
-        patiently(
-            store,
-            lambda name=name, folder=folder: client.log_artifact(  # type: ignore[misc]
-                run_id, str(source / name), None if folder == "." else folder
-            ),
-        )
+        stored = Path(files.get(name, {}).get("stored_as", name))
+        with _under_name(source / name, stored.name) as path:
+            folder = None if stored.parent == Path() else str(stored.parent)
+            send = functools.partial(client.log_artifact, run_id, str(path), folder)
+            patiently(store, send)
+
+
+def stored_name(name: str) -> str:
+    """Return the name under which an upload can store a file: nearly always its own."""
+    if not _UNSENDABLE.search(name):
+        return name
+    mark = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    return f"{_UNSENDABLE.sub('_', name)}_{mark}"
+
+
+@contextlib.contextmanager
+def _under_name(path: Path, name: str) -> Iterator[Path]:
+    """Give a file another base name for the time of its upload."""
+    if path.name == name:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(shutil.copy2(path, Path(folder) / name))
 
 
 def _verify(
     client: MlflowClient, store: Store, run_id: str, source: Path, files: dict[str, Any]
 ) -> None:
     """Count what arrived: MLflow's uploads can end quietly without a file."""
-    wanted = {name: int(facts["size_bytes"]) for name, facts in files.items()}
+    wanted = {
+        str(facts.get("stored_as", name)): int(facts["size_bytes"]) for name, facts in files.items()
+    }
     wanted[rundir.MANIFEST] = (source / rundir.MANIFEST).stat().st_size
     found = patiently(store, lambda: listed(client, run_id))
     wrong = [

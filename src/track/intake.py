@@ -116,6 +116,8 @@ def _changed(directory: Path, files: Mapping[str, Any]) -> list[str]:
     for name, facts in files.items():
         path = directory / name
         if not path.is_file():
+            path = directory / facts.get("stored_as", name)  # as an upload had to name it
+        if not path.is_file():
             changed.append(f"{name} (missing)")
         elif name not in rewritten and rundir.sha256_of(path) != facts.get("sha256"):
             changed.append(name)

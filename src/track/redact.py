@@ -28,7 +28,7 @@ _USERINFO = re.compile(
 _ASSIGNED = re.compile(
     r"(?P<name>(?<!\w)(?=[\w.\-]{0,100}(?:key|token|secret|passw|passphrase|pwd|credential|auth|bearer"
     r"|cookie|signature))[A-Za-z_][\w.\-]{0,150})(?P<between>['\"]?\s{0,3}[=:]\s{0,3})"
-    r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s,;&'\"\]})]+)",
+    r"(?P<value>'[^']{0,4000}'|\"[^\"]{0,4000}\"|[^\s,;&'\"\]})]+)",
     re.IGNORECASE,
 )
 _FLAG = re.compile(
