@@ -1,0 +1,1 @@
+"""What doctor.py looks at, one file a subject. Parent side: no torch, and nothing is changed."""
