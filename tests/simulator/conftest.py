@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-
 torch = pytest.importorskip("torch")
 
 from src.measure.simulator import CostModel, install  # noqa: E402

@@ -74,6 +74,19 @@ def test_a_compiled_graph_is_one_row_that_moves_inputs_and_outputs(record: Any) 
     assert rows == {"Torch-Compiled Region: 0/0": (1, pytest.approx(expected, abs=0.01))}
 
 
+def test_an_out_that_is_also_an_input_is_read_and_written(record: Any) -> None:
+    x = torch.ones(1000, 1000, device="neuron")
+    y = torch.ones(1000, 1000, device="neuron")
+    apart = record(lambda: torch.mul(x, y, out=torch.empty_like(x))).rows()
+    same = record(lambda: torch.mul(x, y, out=x)).rows()
+    added = record(lambda: x.add_(y)).rows()
+    filled = record(lambda: x.fill_(1)).rows()
+    expected = pytest.approx(_time(moved=12_000_000), abs=0.01)
+    assert apart == same == {"aten::mul": (1, expected)}
+    assert added == {"aten::add_": (1, expected)}
+    assert filled == {"aten::fill_": (1, pytest.approx(_time(moved=4_000_000), abs=0.01))}
+
+
 def test_a_matrix_product_costs_its_tensor_flops(record: Any) -> None:
     a = torch.ones(1024, 1024, dtype=torch.bfloat16, device="neuron")
     rows = record(lambda: a @ a).rows()
@@ -132,6 +145,8 @@ FREE: dict[str, Callable[[Any], Any]] = {
     "to host": lambda x: x.cpu(),
     "from host": lambda x: torch.ones(4).to("neuron"),
     "nothing in it": lambda x: x[:0] + 1,
+    "made on the host": lambda x: torch.zeros_like(x, device="cpu"),
+    "unsafe views": lambda x: (torch.ops.aten._unsafe_view(x, (8, 16)), x.unsafe_chunk(2, 1)),
 }
 
 

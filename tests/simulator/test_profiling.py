@@ -262,6 +262,57 @@ def test_a_session_without_an_exporter_still_leaves_its_files_and_its_table(reco
     assert made.rows().keys() == {"aten::ones", "aten::mul"}
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"with_stack": True, "record_shapes": True},
+        {"profile_memory": True, "with_flops": True},
+        {"with_modules": True, "acc_events": True},
+    ],
+    ids=lambda arguments: " ".join(arguments),
+)
+def test_torch_profilers_own_arguments_work(record: Any, arguments: dict[str, Any]) -> None:
+    made = record(_double, profiler=arguments)
+    assert made.rows() == {
+        "aten::ones": (1, pytest.approx(100.0, rel=1e-3)),
+        "aten::mul": (1, pytest.approx(100.0, rel=1e-3)),
+    }
+    assert (made.folder / "trace.json").exists()
+
+
+def test_accumulated_cycles_keep_the_device_time_of_each(tmp_path: Path) -> None:
+    config = NeuronConfig(
+        modes=[ProfileMode.RUNTIME], correlate_device_time=True, profile_output_dir=str(tmp_path)
+    )
+    with torch.profiler.profile(
+        activities=BOTH,
+        experimental_config=config,
+        schedule=torch.profiler.schedule(wait=0, warmup=1, active=1, repeat=3),
+        acc_events=True,
+    ) as prof:
+        for _ in range(6):
+            _double()
+            torch.neuron.synchronize()
+            prof.step()
+    (row,) = [one for one in prof.key_averages() if one.key == "aten::mul"]
+    assert (row.count, row.self_device_time_total) == (3, pytest.approx(300.0, rel=1e-3))
+
+
+def test_a_compiled_training_step_is_two_executions(record: Any) -> None:
+    weight = torch.ones(8, 8, device="neuron", requires_grad=True)
+    x = torch.ones(4, 8, device="neuron")
+
+    def loss(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.linear(x, weight).relu().sum()
+
+    program = torch.compile(loss, backend="neuron", fullgraph=True, dynamic=False)
+    program(x, weight).backward()
+    rows = record(lambda: program(x, weight).backward()).rows()
+    assert rows["Torch-Compiled Region: 0/0"][0] == 1
+    assert rows["CompiledFunctionBackward"][0] == 1
+    assert not rows.keys() & {"aten::mm", "aten::linear", "aten::relu"}
+
+
 def test_a_plain_profile_is_left_alone(tmp_path: Path) -> None:
     with torch.profiler.profile(activities=BOTH) as prof:
         _double()

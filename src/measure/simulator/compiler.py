@@ -47,16 +47,7 @@ class Meter(TorchDispatchMode):
         plan = plan_of(func)
         if plan.is_free:
             return results
-        written, overwritten = [], set()
-        for name in plan.written:
-            for tensor in pytree.tree_leaves(plan.argument(name, args, kwargs)):
-                written.append(tensor)
-                if name in plan.overwritten:
-                    overwritten.add(id(tensor))
-        tensors = [
-            one for one in pytree.tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)
-        ]
-        sources = [one for one in tensors if id(one) not in overwritten]
+        written, sources = plan.writes(args, kwargs), plan.read(args, kwargs)
         fresh = [one for one in pytree.tree_leaves(results) if isinstance(one, torch.Tensor)]
         self.operators += 1
         self.work.add_flops(flops(func, args, kwargs, sources, fresh or written))

@@ -20,11 +20,15 @@ cache, no difference between access patterns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+
+# Not where it is used: an import inside a profiled window upsets torch.profiler's with_stack.
+from torch.utils.flop_counter import flop_registry
 
 
 @dataclass(frozen=True)
@@ -76,8 +80,7 @@ class Work:
             self.tensor_flops[name] = self.tensor_flops.get(name, 0) + flops
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(NamedTuple):
     """Where a tensor's elements lie: a storage, the byte interval it spans, and how many bytes
     in it are its own.
     """
@@ -95,6 +98,9 @@ def region(tensor: torch.Tensor) -> Region:
     size = tensor.element_size()
     start = int(tensor.storage_offset()) * size
     storage = tensor.untyped_storage()._cdata
+    if tensor.is_contiguous():
+        nbytes = tensor.numel() * size
+        return Region(storage, start, start + nbytes, nbytes)
     if tensor.numel() == 0:
         return Region(storage, start, start, 0)
     dims = [
@@ -116,6 +122,9 @@ def distinct_bytes(regions: Iterable[Region]) -> int:
     for one in regions:
         per_storage.setdefault(one.storage, set()).add(one)
     for group in per_storage.values():
+        if len(group) == 1:
+            total += next(iter(group)).bytes
+            continue
         covered, reached = 0, -1
         for one in sorted(group, key=lambda r: (r.start, r.end)):
             covered += max(0, one.end - max(one.start, reached))
@@ -135,6 +144,22 @@ def _attention_flops(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
     return 2 * rows * key.shape[-2] * (query.shape[-1] + value.shape[-1])
 
 
+@functools.cache
+def _formula_of(op: torch._ops.OpOverload) -> str | Callable[..., int]:
+    """How an operator's arithmetic is counted: a name, or torch's formula for it."""
+    name = op._schema.name.removeprefix("aten::")
+    if name.startswith("_scaled_dot_product"):
+        return "attention backward" if name.endswith("backward") else "attention"
+    base = name.removesuffix("_")
+    packet = getattr(torch.ops.aten, base, None) if op.namespace == "aten" else None
+    if packet is not None and packet in flop_registry:
+        formula: Callable[..., int] = flop_registry[packet]
+        return formula
+    if base in _CONTRACTIONS:
+        return "contraction"
+    return "reduction" if torch.Tag.reduction in op.tags else "elementwise"
+
+
 def flops(
     op: torch._ops.OpOverload,
     args: Any,
@@ -143,28 +168,21 @@ def flops(
     tensors_out: list[torch.Tensor],
 ) -> Work:
     """The arithmetic of one operator call; the returned bytes are 0."""
-    from torch.utils.flop_counter import flop_registry
-
-    work = Work()
-    name = op._schema.name.removeprefix("aten::")
-    base = name.removesuffix("_")
-    dtype = str(tensors_in[0].dtype if tensors_in else torch.float32).removeprefix("torch.")
-    if name.startswith(("_scaled_dot_product", "_fused_attention")):
-        query, key, value = tensors_in[1:4] if name.endswith("backward") else tensors_in[:3]
-        count = _attention_flops(query, key, value)
-        # The backward does five products where the forward does two.
-        work.tensor_flops[dtype] = count * 5 // 2 if name.endswith("backward") else count
-        return work
-    packet = getattr(torch.ops.aten, base, None) if op.namespace == "aten" else None
-    formula = flop_registry.get(packet)
-    if formula is not None and tensors_out:
+    formula = _formula_of(op)
+    if formula == "elementwise" or not tensors_in:
+        return Work(vector_flops=sum(one.numel() for one in tensors_out))
+    if formula == "reduction":
+        return Work(vector_flops=max(one.numel() for one in tensors_in))
+    if formula == "contraction":
+        count = 2 * max(one.numel() for one in tensors_in)
+    elif formula == "attention":
+        count = _attention_flops(*tensors_in[:3])
+    elif formula == "attention backward":  # five products where the forward has two
+        count = _attention_flops(*tensors_in[1:4]) * 5 // 2
+    else:
+        assert callable(formula)
         out_val = tuple(tensors_out) if len(tensors_out) > 1 else tensors_out[0]
         plain = {key: value for key, value in kwargs.items() if key not in ("out", "out_dtype")}
-        work.tensor_flops[dtype] = int(formula(*args, **plain, out_val=out_val))
-    elif base in _CONTRACTIONS:
-        work.tensor_flops[dtype] = 2 * max(t.numel() for t in tensors_in)
-    elif torch.Tag.reduction in op.tags and tensors_in:
-        work.vector_flops = max(t.numel() for t in tensors_in)
-    else:
-        work.vector_flops = sum(t.numel() for t in tensors_out)
-    return work
+        count = int(formula(*args, **plain, out_val=out_val))
+    dtype = str(tensors_in[0].dtype).removeprefix("torch.")
+    return Work(tensor_flops={dtype: count})

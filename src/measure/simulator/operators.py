@@ -17,8 +17,8 @@ import torch
 
 from . import memory, record
 from .cost import distinct_bytes, flops, region
-from .memory import CPU_KEYS, DEVICE_TYPE, adopt, host_view
-from .schemas import Plan, plan_of
+from .memory import CPU_KEYS, DEVICE_TYPE, adopt, host_view, on_device
+from .schemas import Plan, flat, plan_of
 
 set_eval_frame = torch._C._dynamo.eval_frame.set_eval_frame
 
@@ -69,7 +69,6 @@ class Call:
 
     def __init__(self, op: torch._ops.OpOverload, plan: Plan, args: Any, kwargs: Any) -> None:
         self.op, self.plan, self.args = op, plan, args
-        self.inputs: list[torch.Tensor] = []
         self.host_tensors: list[torch.Tensor] = []
         self.index: int | None = None
         self.target: torch.device | None = kwargs.get("device")
@@ -90,7 +89,6 @@ class Call:
                     self.index = value.device.index
                 elif self.index != value.device.index:
                     self._refuse_devices(f"neuron:{self.index}", f"neuron:{value.device.index}")
-                self.inputs.append(value)
                 return host_view(value)
             if value.device.type != "cpu":
                 self._refuse_devices(DEVICE_TYPE, str(value.device))
@@ -160,7 +158,7 @@ def finish(call: Call, results: Any) -> Any:
             if owner is None
             else plan.argument(owner, call.args, call.kwargs)
         )
-    if not plan.allocates:
+    if not plan.allocates and not to_host:
         _enter(call, index, outputs)
     if not plan.returns:
         return None
@@ -175,6 +173,8 @@ def _to_device(
     if isinstance(value, torch.Tensor):
         if to_host:
             return value
+        if any(value.data_ptr() == given.data_ptr() for given in call.host_tensors):
+            value = value.clone()  # the caller's own host memory must not become the device's
         try:
             made = adopt(value, index)
         except NotImplementedError as error:
@@ -186,32 +186,16 @@ def _to_device(
     return value
 
 
-def _flat(value: Any) -> list[torch.Tensor]:
-    if isinstance(value, torch.Tensor):
-        return [value]
-    return (
-        [one for item in value for one in _flat(item)] if isinstance(value, (list, tuple)) else []
-    )
-
-
 def _enter(call: Call, index: int, outputs: list[torch.Tensor]) -> None:
-    plan = call.plan
-    overwritten: set[int] = set()
-    written: list[torch.Tensor] = []
-    for name in plan.written:
-        for tensor in _flat(plan.argument(name, call.args, call.kwargs)):
-            written.append(tensor)
-            if name in plan.overwritten:
-                overwritten.add(id(tensor))
-    produced = outputs + written
+    produced = outputs + call.plan.writes(call.args, call.kwargs)
     if produced and not any(tensor.numel() for tensor in produced):
         return  # nothing to do, and nothing is launched
-    sources = [tensor for tensor in call.inputs if id(tensor) not in overwritten]
+    sources = [one for one in call.plan.read(call.args, call.kwargs) if on_device(one)]
     work = flops(call.op, call.args, call.kwargs, sources, produced)
     work.bytes = distinct_bytes(map(region, sources)) + distinct_bytes(map(region, produced))
     geometry = ";".join(f"{tensor.dtype}{tuple(tensor.shape)}" for tensor in sources + produced)
     model, _ = record.model_for(
-        f"{call.op}|{geometry}", f"aten::{plan.name}", "operator", (str(call.op),)
+        f"{call.op}|{geometry}", f"aten::{call.plan.name}", "operator", (str(call.op),)
     )
     record.execute(model, work, index)
 
@@ -226,7 +210,7 @@ def _with_outs(call: Call) -> Any:
     listed = [
         (device, host)
         for name in names
-        for device, host in zip(_flat(outs[name]), _flat(hosts[name]), strict=True)
+        for device, host in zip(flat(outs[name]), flat(hosts[name]), strict=True)
     ]
     if all(device.numel() for device, _ in listed):
         try:
@@ -250,7 +234,7 @@ def _with_outs(call: Call) -> Any:
         elif one is not None:
             fresh[name] = [torch.empty(0, dtype=item.dtype, device="cpu") for item in one]
     results = call.op(*call.host_args, **fresh)
-    made = [tensor for name in names for tensor in _flat(fresh[name])]
+    made = [tensor for name in names for tensor in flat(fresh[name])]
     for (device, _), host in zip(listed, made, strict=True):
         memory.take_result(device, host)
     return results

@@ -17,7 +17,7 @@ import torch
 _OVERWRITING = frozenset({"copy_", "fill_", "zero_", "set_", "_copy_from"})
 # Memory is taken, nothing is computed.
 # A view although its schema does not say so.
-_UNDECLARED_VIEWS = frozenset({"_unsafe_view"})
+_UNDECLARED_VIEWS = frozenset({"_unsafe_view", "unsafe_split", "unsafe_split_with_sizes"})
 _ALLOCATING = frozenset(
     {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted"}
 )
@@ -42,10 +42,26 @@ class Plan:
         position = self.arguments.index(name)
         return args[position] if position < len(args) else kwargs.get(name)
 
+    def read(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
+        """The tensors of a call whose contents are read."""
+        names = [name for name in self.arguments if name not in self.overwritten]
+        return [one for name in names for one in flat(self.argument(name, args, kwargs))]
+
+    def writes(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
+        """The tensors of a call that are written."""
+        return [one for name in self.written for one in flat(self.argument(name, args, kwargs))]
+
     @property
     def is_free(self) -> bool:
         """Whether the device has nothing to execute."""
         return self.is_view or self.changes_metadata or self.allocates
+
+
+def flat(value: Any) -> list[torch.Tensor]:
+    """The tensors in an argument: one, a list of them, or none."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [one for item in value for one in flat(item)] if isinstance(value, (list, tuple)) else []
 
 
 @functools.cache

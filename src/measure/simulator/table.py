@@ -48,22 +48,19 @@ def correlate_rows(rows: Any, executions: Mapping[int, Event]) -> None:
         row.is_legacy = True
         for event in _in_tree(row, owned):
             row.append_kernel(
-                event.model.name if event.model else "", 0, (event.duration_ns or 0) / 1000
+                event.model.name if event.model else "",
+                event.nc_idx,
+                (event.duration_ns or 0) / 1000,
             )
 
 
 def _owner(parent: Any, event: Event | None) -> Any:
-    row = parent
-    while (
-        event is not None
-        and event.model is not None
-        and event.model.kind == "graph"
-        and row is not None
-    ):
-        if row.name.startswith(_REGION):
-            return row
+    while parent is not None and parent.is_python_function:  # with_stack=True puts these between
+        parent = parent.cpu_parent
+    row = parent if event is not None and event.model and event.model.kind == "graph" else None
+    while row is not None and not row.name.startswith(_REGION):
         row = row.cpu_parent
-    return parent
+    return row or parent
 
 
 def _in_tree(row: Any, owned: Mapping[int, list[Event]]) -> Iterable[Event]:
