@@ -71,9 +71,8 @@ def measure(directory: Path, spec: Spec, parent: Parent) -> None:
     """Run the whole protocol for one run directory; what it measured is in the directory."""
     config, phases = spec.config, Phases()
     with phases.timed("import"):
-        import torch
-
-        from .measure import capture, environment, numerics, variants
+        torch = _import_torch(config.device.name)
+        from .measure import caches, capture, environment, numerics, session_files, variants
         from .measure.devices import choose
 
     with phases.timed("device_init"):
@@ -93,9 +92,11 @@ def measure(directory: Path, spec: Spec, parent: Parent) -> None:
         parent.say("compiling")
         workload = variants.load(config)
         step = variants.build(workload, config, device.torch_device)
+        neffs = caches.neffs_in(device.neff_cache_dir)
         with phases.timed("first_call"):  # compiles: NEFFs are made at the first call of a shape
             output = step()
             device.synchronize()
+        neff_cache = caches.after_first_call(device.neff_cache_dir, neffs)
         if config.workload.numerics != "off":
             with phases.timed("numerics"):
                 result = numerics.check(output, workload, config.workload.tolerance)
@@ -123,9 +124,31 @@ def measure(directory: Path, spec: Spec, parent: Parent) -> None:
             config,
             directory / rundir.PROFILE,
             on_window=lambda number: parent.say("profiling", window=number + 1, windows=repeats),
+            neff_cache=neff_cache,
         )
+    left_out = session_files.leave_out_unexecuted(directory / rundir.PROFILE, device.neff_cache_dir)
+    if left_out:
+        rundir.write_json(directory / rundir.LEFT_OUT, left_out)
     rundir.write_operators(directory, operators)
     rundir.write_json(directory / rundir.PHASES, phases.times_us)
+
+
+def _import_torch(device: str) -> Any:
+    """Import torch, which loads torch_neuronx by itself; a broken one must say so in our words."""
+    if device == "simulated":  # and on a Neuron machine the simulator needs the place for itself
+        os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+    try:
+        import torch
+    except Exception as error:
+        from .measure import neuron_stack
+
+        words = neuron_stack.autoload_failed(error)
+        if words is None:
+            raise
+        raise UserError(
+            f"device={device}: {words} Type device=simulated to run without hardware."
+        ) from error
+    return torch
 
 
 def main() -> int:

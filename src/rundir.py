@@ -11,7 +11,7 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,8 @@ HEALTH = "health.json"
 REPORT = "report.md"
 ERROR = "error.txt"
 MANIFEST = "manifest.json"
+LEFT_OUT = "left_out.json"
+"""Files of the profiler that are not kept, as relative path -> reason; part of the manifest."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,23 @@ class Window:
     self_neuron_by_core_us: dict[str, float] = field(default_factory=dict)
     compiles: int = 0
     """Graphs that Dynamo compiled inside the window."""
+    new_neffs: int | None = None
+    """NEFFs that appeared in the cache during the window; None when there is no cache to watch."""
+    executions_us: float | None = None
+    """Length of the device executions, merged over physical cores; None when it is not known."""
+
+
+@dataclass(frozen=True)
+class NeffCache:
+    """The NEFF cache around the step's first call, which compiles what the cache does not have."""
+
+    directory: str
+    state: str
+    """cold: the first call added NEFFs; warm: it added none. A new NEFF is a miss."""
+    misses: int
+    """NEFFs that the first call added."""
+    size: int
+    """NEFFs in the cache after it."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +93,10 @@ class Operators:
     """Operators that fell back to the CPU; None = cannot tell."""
     dropped_keywords: tuple[str, ...] = ()
     """Optional keywords that the installed NeuronConfig refused."""
+    neff_cache: NeffCache | None = None
+    """None: the cache is off, or the device has none."""
+    fallback_source: str | None = None
+    """torch_neuronx (its own list) or trace (the shape of the profiler's rows)."""
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -104,7 +127,14 @@ def read_operators(directory: Path) -> Operators | None:
     if data is None:
         return None
     windows = tuple(
-        Window(**{**window, "operators": tuple(OperatorRow(**row) for row in window["operators"])})
+        Window(
+            **{
+                **_known(Window, window),
+                "operators": tuple(
+                    OperatorRow(**_known(OperatorRow, row)) for row in window["operators"]
+                ),
+            }
+        )
         for window in data["windows"]
     )
     fallback = data["fallback_operators"]
@@ -113,7 +143,14 @@ def read_operators(directory: Path) -> Operators | None:
         windows=windows,
         fallback_operators=None if fallback is None else tuple(fallback),
         dropped_keywords=tuple(data["dropped_keywords"]),
+        neff_cache=NeffCache(**data["neff_cache"]) if data.get("neff_cache") else None,
+        fallback_source=data.get("fallback_source"),
     )
+
+
+def _known(cls: type, data: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what another version of this project has added."""
+    return {key: value for key, value in data.items() if key in {f.name for f in fields(cls)}}
 
 
 def create(pending: Path, job: int) -> Path:
@@ -160,6 +197,7 @@ def write_manifest(directory: Path) -> dict[str, Any]:
     Each file's size in bytes and sha256; what was skipped, with the reason.
     """
     kept, skipped = regular_files(directory)
+    skipped.update(read_json(directory / LEFT_OUT) or {})
     files = {
         str(path.relative_to(directory)): {
             "size_bytes": path.stat().st_size,

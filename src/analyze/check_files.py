@@ -12,7 +12,7 @@ import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..rundir import CHILD_LOG, PROFILE
+from ..rundir import CHILD_LOG, PROFILE, NeffCache
 from ..schema import ProfilerConfig
 from .check import Check, failed, ok, some, warning
 
@@ -97,14 +97,19 @@ def session_directory(found: Found, windows: int) -> Check:
     )
 
 
-def mode_files(found: Found, profiler: ProfilerConfig) -> Check:
-    """Each mode that was asked for left its files, and export_trace its trace.json."""
+def mode_files(found: Found, profiler: ProfilerConfig, cache: NeffCache | None = None) -> Check:
+    """Each mode that was asked for left its files, and export_trace its trace.json.
+
+    A warm `cache` explains why a session has no .neff: the graph was not loaded anew.
+    """
     name, sessions = "mode_files", found.sessions
     if not sessions:
         return failed(name, f"No files of {_modes(profiler)} under {PROFILE}/. {NOT_STARTED}")
     problems = [_mode_problem(mode, sessions) for mode in profiler.modes if mode != "DEVICE"]
+    explained = ""
     if "DEVICE" in profiler.modes:
-        problems.append(_device_problem(found))
+        explained = _warm_cache(found, cache)
+        problems.append("" if explained else _device_problem(found))
     without_trace = _lacking(sessions, TRACE)
     if without_trace:
         problems.append(
@@ -113,6 +118,8 @@ def mode_files(found: Found, profiler: ProfilerConfig) -> Check:
         )
     if any(problems):
         return failed(name, " ".join(problem for problem in problems if problem))
+    if explained:
+        return warning(name, explained)
     return ok(name, f"{_modes(profiler)} files present")
 
 
@@ -122,9 +129,26 @@ def _mode_problem(mode: str, sessions: dict[str, dict[str, int]]) -> str:
     return f"{mode} was asked for, but {' and '.join(parts)}. {NOT_STARTED}" if parts else ""
 
 
-def _device_problem(found: Found) -> str:
+def _warm_cache(found: Found, cache: NeffCache | None) -> str:
+    neff, ntff = _device_files(found)
+    if neff or not ntff or cache is None or cache.state != "warm":
+        return ""
+    return (
+        "There are .ntff files but no .neff: every graph came from the NEFF cache "
+        f"({cache.directory}, {_counted(cache.size, 'NEFF')}) and the profiler copied none. Device "
+        "time is not affected. To see instructions, copy the .neff from there, or compile anew: "
+        "device.env.TORCH_NEURONX_NEFF_CACHE_DIR=<an empty folder>."
+    )
+
+
+def _device_files(found: Found) -> tuple[bool, bool]:
     names = [name for files in found.folders.values() for name in files]
     neff, ntff = (any(name.endswith(ending) for name in names) for ending in DEVICE_FILES)
+    return neff, ntff
+
+
+def _device_problem(found: Found) -> str:
+    neff, ntff = _device_files(found)
     if neff and ntff:
         return ""
     if ntff:

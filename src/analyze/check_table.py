@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import median
 
 from ..rundir import Operators, Window
 from ..schema import Config, ProfilerConfig
@@ -10,6 +11,7 @@ from .check import Check, failed, ok, some, warning
 from .operators import COMPILED_REGION, is_operator, ran_on_device
 
 STEP_MARKS = ("ProfilerStep#", "ProfilerStep*")  # in events, and in torch's averages
+DOUBLE_TOLERANCE = 0.1
 COMPILE_MARK = "(dynamo_timed)"  # Dynamo's own rows while it compiles
 
 
@@ -88,10 +90,16 @@ def compile_in_window(operators: Operators, profiler: ProfilerConfig) -> Check:
     marks = sorted(
         {r.name for w in operators.windows for r in w.operators if COMPILE_MARK in r.name}
     )
-    if not compiles and not marks:
+    neffs = sum(window.new_neffs or 0 for window in operators.windows)
+    if not compiles and not marks and not neffs:
         return ok(name, "no compile in the window")
     what = f"{compiles} compile(s) inside the windows" if compiles else "A compile in the window"
     rows = f" (rows: {some(marks, 2)})" if marks else ""
+    if neffs:
+        rows += (
+            f" ({neffs} new in the NEFF cache; where other processes use the same one, type "
+            "device.env.TORCH_NEURONX_NEFF_CACHE_DIR=<a folder of its own>)"
+        )
     if profiler.allow_compile_in_window:
         return ok(name, f"{what}{rows}, accepted by profiler.allow_compile_in_window=true")
     return failed(
@@ -154,6 +162,39 @@ def keywords_dropped(operators: Operators) -> Check:
     )
 
 
+def doubled_time(operators: Operators) -> Check:
+    """Self NEURON is not twice what the executions took, as it is when LNC2 rows are added."""
+    name = "doubled_time"
+    ratios = [
+        math.fsum(r.self_neuron_us or 0.0 for r in window.operators if is_operator(r))
+        / window.executions_us
+        for window in operators.windows
+        if window.executions_us
+    ]
+    if not ratios:
+        return ok(name, "cannot tell: the lengths of the executions are not known")
+    ratio = median(ratios)
+    if abs(ratio - 2) > DOUBLE_TOLERANCE:
+        return ok(name, f"Self NEURON is {ratio:.2f} times the merged executions")
+    return failed(
+        name,
+        f"Self NEURON is {ratio:.2f} times the merged executions: under LNC2 each execution has a "
+        "row for each of two physical cores, and the table adds them. Halve it before comparing "
+        "with another run, or measure with device.env.NEURON_RT_VIRTUAL_CORE_SIZE=1.",
+    )
+
+
+def neff_cache(operators: Operators) -> Check:
+    """Whether the first call compiled: a cold cache makes it slow, a warm one hides it."""
+    name, cache = "neff_cache", operators.neff_cache
+    if cache is None:
+        return ok(name, "no NEFF cache was watched")
+    said = f"{cache.misses} compiled and added by the first call" if cache.misses else "all hits"
+    if not cache.size:
+        said = "nothing in it, so hits and misses cannot be told"
+    return ok(name, f"NEFF cache {cache.state}: {said} ({cache.size} NEFFs in {cache.directory})")
+
+
 def fallback(operators: Operators) -> Check:
     """No operator fell back to the CPU, where that can be told."""
     name = "fallback"
@@ -161,10 +202,11 @@ def fallback(operators: Operators) -> Check:
         return ok(name, "cannot tell whether operators fell back to the CPU")
     if not operators.fallback_operators:
         return ok(name, "no operator fell back to the CPU")
+    told = " (by the shape of the trace)" if operators.fallback_source == "trace" else ""
     return warning(
         name,
-        f"{some(sorted(operators.fallback_operators), 5)} fell back to the CPU, whose time is not "
-        "in Self NEURON: do not compare this run with one without. Write it with other operators.",
+        f"{some(sorted(operators.fallback_operators), 5)} fell back to the CPU{told}, whose time "
+        "is not in Self NEURON: do not compare this run with one without. Use other operators.",
     )
 
 

@@ -32,7 +32,7 @@ def examine(directory: Path, spec: Spec, operators: Operators | None) -> Health:
     windows = len(operators.windows) if operators else profiler.repeats
     checks = [
         check_files.session_directory(found, max(windows, 1)),
-        check_files.mode_files(found, profiler),
+        check_files.mode_files(found, profiler, operators.neff_cache if operators else None),
         check_files.empty_files(found),
         check_table.device_time(operators, profiler),
         check_files.dropped_events(directory, profiler),
@@ -44,6 +44,8 @@ def examine(directory: Path, spec: Spec, operators: Operators | None) -> Health:
             check_table.compiled_region_present(operators, config),
             check_table.keywords_dropped(operators),
             check_table.fallback(operators),
+            check_table.doubled_time(operators),
+            check_table.neff_cache(operators),
         ]
     statuses = {check.status for check in checks}
     status = "suspicious" if "warning" in statuses else "complete"

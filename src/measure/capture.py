@@ -7,9 +7,11 @@ Never decides whether what it got is good: analyze/health.py does.
 
 from __future__ import annotations
 
-import re
+import traceback
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +19,24 @@ import torch
 from torch._dynamo.utils import counters
 from torch.profiler import ProfilerActivity
 
-from ..rundir import OperatorRow, Operators, Window
-from ..schema import Config, ProfilerConfig
-from .devices import Device
+from ..errors import MeasureError
+from ..rundir import NeffCache, OperatorRow, Operators, Window
+from ..schema import Config
+from . import caches, fallbacks, session_files
+from .devices import Device, Executions, obstacles
+from .neuron_config import neuron_config
 from .variants import Step
 
-OPTIONAL_KEYWORDS = (
-    "correlate_device_time",
-    "precache_node_info",
-    "neff_cache_dir",
-    "max_events_per_nc",
-)
-"""NeuronConfig keywords that a run can do without, the least certain first."""
+TRACE = "trace.json"
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One window, and what it adds to the whole run's findings."""
+
+    window: Window
+    dropped: set[str]
+    fallen_back: set[str]
 
 
 def capture(
@@ -37,77 +45,102 @@ def capture(
     config: Config,
     profile_dir: Path,
     on_window: Callable[[int], None] = lambda window: None,
+    neff_cache: NeffCache | None = None,
 ) -> Operators:
     """Profile `repeats` windows of `steps` calls each; the step must be warm.
 
-    Writes the profiler's own tree under `profile_dir`. Exceptions of the step pass through.
+    Writes the profiler's own tree under `profile_dir`. Exceptions of the step pass through, but
+    device memory that ran out becomes a MeasureError with the cure.
     """
-    windows, dropped = [], set()
+    seen = []
     for number in range(config.profiler.repeats):
         on_window(number)
-        window, lost = _window(step, device, config, profile_dir)
-        windows.append(window)
-        dropped |= lost
-    has_time = any(row.self_neuron_us for window in windows for row in window.operators)
+        seen.append(_window(step, device, config, profile_dir))
+    dropped = set().union(*(one.dropped for one in seen))
+    has_time = any(
+        row.self_neuron_us and not row.annotation for one in seen for row in one.window.operators
+    )
     # Without the correlation, device rows of key_averages() are dispatch, not engine time.
-    lawful = has_time and "correlate_device_time" not in dropped
+    lawful = (
+        has_time and config.profiler.correlate_device_time
+    ) and "correlate_device_time" not in dropped
+    with torch.no_grad():
+        found = fallbacks.listed(step, device)
+    source = "torch_neuronx" if found is not None else None
+    in_trace = sorted(set().union(*(one.fallen_back for one in seen)))
+    if not found and in_trace:
+        found, source = tuple(in_trace), "trace"
     return Operators(
         device_time_source=device.device_time_source if lawful else None,
-        windows=tuple(windows),
+        windows=tuple(one.window for one in seen),
+        fallback_operators=found,
         dropped_keywords=tuple(sorted(dropped)),
+        neff_cache=neff_cache,
+        fallback_source=source,
     )
 
 
-def neuron_config(
-    device: Device, profiler: ProfilerConfig, cores: str, profile_dir: Path
-) -> tuple[Any, set[str]]:
-    """Make the NeuronConfig; returns it with the optional keywords that this release refused."""
-    modes = [getattr(device.profiling.ProfileMode, mode) for mode in profiler.modes]
-    wanted = {
-        "modes": modes,
-        "profile_output_dir": str(profile_dir),
-        "capture_enabled_for_nc": profiler.capture_cores or cores,
-        "max_events_per_nc": profiler.max_events_per_nc,
-        "neff_cache_dir": profiler.neff_cache_dir or device.neff_cache_dir,
-        "precache_node_info": profiler.precache_node_info,
-        "correlate_device_time": profiler.correlate_device_time,
-    }
-    keywords = {name: value for name, value in wanted.items() if value is not None}
-    dropped: set[str] = set()
-    while True:
-        try:
-            return device.profiling.NeuronConfig(**keywords), dropped
-        except TypeError as error:
-            refused = _refused_keyword(error, keywords)
-            if refused is None:
-                raise
-            del keywords[refused]
-            dropped.add(refused)
-
-
-def _refused_keyword(error: TypeError, keywords: dict[str, Any]) -> str | None:
-    """The optional keyword that an 'unexpected keyword' TypeError names, else the least certain."""
-    named = re.search(r"keyword argument:? '?(\w+)'?", str(error))
-    if named:
-        return named[1] if named[1] in OPTIONAL_KEYWORDS and named[1] in keywords else None
-    if "incompatible constructor arguments" not in str(error):  # pybind11's wording
-        return None
-    return next((name for name in OPTIONAL_KEYWORDS if name in keywords), None)
-
-
-def _window(
-    step: Step, device: Device, config: Config, profile_dir: Path
-) -> tuple[Window, set[str]]:
+def _window(step: Step, device: Device, config: Config, profile_dir: Path) -> _Seen:
     profiler = config.profiler
-    settings, dropped = neuron_config(device, profiler, config.cores, profile_dir)
+    settings, dropped = neuron_config(device, profiler, config.cores, str(profile_dir))
     exporter = device.profiling.NeuronProfiler(settings)
-    schedule = profiler.schedule
-    before = _session_dirs(profile_dir)
+    profile = _profile(config, settings, exporter)
+    files_before = session_files.stamps(profile_dir)
+    neffs_before = caches.neffs_in(device.neff_cache_dir)
     compiled_before = counters["stats"]["unique_graphs"]
+    schedule = profiler.schedule
+    total = schedule.skip_first + schedule.wait + schedule.warmup + profiler.steps
+    with ExitStack() as block:
+        block.enter_context(torch.no_grad())
+        try:
+            block.enter_context(profile)
+        except Exception as error:
+            raise MeasureError(obstacles.profiler_failed(error, config)) from error
+        try:
+            for number in range(total):
+                step()
+                if number == total - 1:
+                    device.synchronize()  # inside the block, before the step that ends the window
+                profile.step()
+        except Exception as error:
+            if obstacles.is_out_of_memory(error):
+                raise MeasureError(obstacles.profiler_failed(error, config)) from error
+            raise
+    compiles = counters["stats"]["unique_graphs"] - compiled_before
+    sessions = session_files.filled(files_before, session_files.stamps(profile_dir))
+    _complete_trace(profile, sessions)
+    averages = profile.key_averages()
+    runs = _executions(device, sessions)
+    return _Seen(
+        window=Window(
+            steps=profiler.steps,
+            operators=tuple(rows(averages)),
+            self_cpu_total_us=float(averages.self_cpu_time_total),
+            session_dir=str(sessions[0].relative_to(profile_dir)) if sessions else None,
+            executions=runs.count if runs else None,
+            executions_us=runs.busy_us if runs else None,
+            compiles=compiles,
+            new_neffs=caches.added(device.neff_cache_dir, neffs_before),
+        ),
+        dropped=dropped,
+        fallen_back=fallbacks.in_trace(profile.events() or ()),
+    )
+
+
+def _profile(config: Config, settings: Any, exporter: Any) -> torch.profiler.profile:
+    profiler = config.profiler
+    schedule = profiler.schedule
+
+    def export(profile: torch.profiler.profile) -> None:
+        try:
+            exporter.export_trace(profile)
+        except Exception:  # what it does with a folder or file that is there is not published
+            traceback.print_exc()
+
     with warnings.catch_warnings():
         # Steps are warm already; a profiler warm-up step would be in the runtime's own trace.
         warnings.filterwarnings("ignore", message="Profiler won't be using warmup")
-        profile = torch.profiler.profile(
+        return torch.profiler.profile(
             activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1],
             schedule=torch.profiler.schedule(
                 skip_first=schedule.skip_first,
@@ -116,7 +149,7 @@ def _window(
                 active=profiler.steps,
                 repeat=1,
             ),
-            on_trace_ready=exporter.export_trace,
+            on_trace_ready=export,
             record_shapes=profiler.record_shapes,
             profile_memory=profiler.profile_memory,
             with_stack=profiler.with_stack,
@@ -124,30 +157,32 @@ def _window(
             acc_events=profiler.acc_events,
             experimental_config=settings,
         )
-    total = schedule.skip_first + schedule.wait + schedule.warmup + profiler.steps
-    with torch.no_grad(), profile:
-        for number in range(total):
-            step()
-            if number == total - 1:
-                device.synchronize()  # inside the block, before the step that ends the window
-            profile.step()
-    session = _new_session(before, profile_dir)
-    averages = profile.key_averages()
-    return (
-        Window(
-            steps=profiler.steps,
-            operators=tuple(rows(averages)),
-            self_cpu_total_us=float(averages.self_cpu_time_total),
-            session_dir=None if session is None else str(session.relative_to(profile_dir)),
-            executions=None if session is None else device.count_executions(session),
-            compiles=counters["stats"]["unique_graphs"] - compiled_before,
-        ),
-        dropped,
+
+
+def _complete_trace(profile: torch.profiler.profile, sessions: list[Path]) -> None:
+    """Where export_trace left no framework trace, the ordinary export still can."""
+    if sessions and not any((session / TRACE).exists() for session in sessions):
+        profile.export_chrome_trace(str(sessions[0] / TRACE))
+
+
+def _executions(device: Device, sessions: list[Path]) -> Executions | None:
+    """The executions of all of a window's sessions; None when one of them cannot be read."""
+    read = [found for session in sessions if (found := device.executions(session)) is not None]
+    if not read:
+        return None
+    times = [found.busy_us for found in read if found.busy_us is not None]
+    return Executions(
+        count=sum(found.count for found in read),
+        busy_us=sum(times) if len(times) == len(read) else None,
     )
 
 
 def rows(averages: Iterable[Any]) -> list[OperatorRow]:
-    """The profiler's averages as rows; a row without device time has None, not 0."""
+    """The profiler's averages as rows; a row without device time has None, not 0.
+
+    Only framework rows carry device time: a row of the device itself (privateuse1_runtime or
+    privateuse1_driver) is dispatch, and would count twice what its operator has already.
+    """
     return [
         OperatorRow(
             name=row.key,
@@ -158,14 +193,5 @@ def rows(averages: Iterable[Any]) -> list[OperatorRow]:
             annotation=bool(row.is_user_annotation) or row.key.startswith("ProfilerStep"),
         )
         for row in averages
+        if str(row.device_type) == "DeviceType.CPU"
     ]
-
-
-def _session_dirs(profile_dir: Path) -> set[Path]:
-    return {path.parent for path in profile_dir.rglob("*") if path.is_file()}
-
-
-def _new_session(before: set[Path], profile_dir: Path) -> Path | None:
-    """The folder that this window filled: the one with most files when there are several."""
-    new = _session_dirs(profile_dir) - before
-    return max(new, key=lambda path: len(list(path.iterdir())), default=None)

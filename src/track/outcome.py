@@ -7,7 +7,8 @@ talks to a store, so tracking=none ends here.
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+import math
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ class Outcome:
     health: Health | None
     metrics: dict[str, float]
     """What is tracked: empty when the measurement did not come to its end."""
+    operators: rundir.Operators | None = None
 
     def tags(self) -> dict[str, str]:
         """Return the tags that are known at the end only."""
@@ -50,9 +52,20 @@ class Outcome:
             "capture_health": self.health.status if self.health else None,
             "capture_health_line": self.health.line if self.health else None,
             "device_time_source": source or "none",
+            **self._findings(),
             "error": self.error,
         }
         return {name: value for name, value in found.items() if value}
+
+    def _findings(self) -> dict[str, str | None]:
+        if self.operators is None:
+            return {}
+        cache, fallback = self.operators.neff_cache, self.operators.fallback_operators
+        return {
+            "dropped_keywords": ", ".join(self.operators.dropped_keywords),
+            "fallback_operators": ", ".join(fallback or ()),
+            "neff_cache": cache.state if cache else None,
+        }
 
 
 def conclude(
@@ -63,7 +76,7 @@ def conclude(
     `error` is why the child did not come to its end; `killed` when the user stopped it.
     """
     _hide_secrets(directory, spec)
-    summary, health, problem = _analyzed(directory, spec)
+    rows, summary, health, problem = _analyzed(directory, spec)
     whole = error is None and not killed
     notes.update(directory, ended="killed" if killed else "measured" if whole else "failed")
     error = error or ("stopped by the user" if killed else problem)
@@ -76,12 +89,19 @@ def conclude(
         summary=summary,
         health=health,
         metrics=dict(summary.metrics) if summary and whole else {},
+        operators=rows,
     )
-    _write(directory, spec, outcome)
+    try:
+        _write(directory, spec, outcome)
+    except OSError as failure:  # a full disk: what is there is still worth tracking
+        reason = f"{directory}: could not write the summary ({failure.strerror or failure})"
+        return replace(outcome, status=KILLED if killed else FAILED, error=error or reason)
     return outcome
 
 
-def _analyzed(directory: Path, spec: Spec) -> tuple[Summary | None, Health | None, str | None]:
+def _analyzed(
+    directory: Path, spec: Spec
+) -> tuple[rundir.Operators | None, Summary | None, Health | None, str | None]:
     """Analyze what is there. An error in here must not cost the user the profile."""
     from ..analyze import health, operators
 
@@ -98,7 +118,7 @@ def _analyzed(directory: Path, spec: Spec) -> tuple[Summary | None, Health | Non
         examined = health.examine(directory, spec, rows)
     except Exception as error:
         problem = problem or _words("the capture could not be checked", error)
-    return summary, examined, problem
+    return rows, summary, examined, problem
 
 
 def _hide_secrets(directory: Path, spec: Spec) -> None:
@@ -127,7 +147,7 @@ def _words(what: str, error: Exception) -> str:
 def _write(directory: Path, spec: Spec, outcome: Outcome) -> None:
     for name, data in ((rundir.SUMMARY, outcome.summary), (rundir.HEALTH, outcome.health)):
         if data is not None:
-            rundir.write_json(directory / name, asdict(data))
+            rundir.write_json(directory / name, _finite(asdict(data)))
     if outcome.error:
         (directory / rundir.ERROR).write_text(outcome.error + "\n", encoding="utf-8")
     else:
@@ -138,6 +158,15 @@ def _write(directory: Path, spec: Spec, outcome: Outcome) -> None:
         log.warning("%s", _words(f"{rundir.REPORT} could not be written", error))
     else:
         (directory / rundir.REPORT).write_text(report, encoding="utf-8")
+
+
+def _finite(data: Any) -> Any:
+    """Put None for numbers that JSON cannot hold."""
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def _report(directory: Path, spec: Spec, outcome: Outcome) -> str:

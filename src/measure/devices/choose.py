@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ...errors import UserError
 from ...schema import Config
-from . import Device
+from . import Device, obstacles
 from .signs import signs_of_neuron
 
 SET_BY_US = "PROFILE_RUN_SET"
@@ -23,9 +23,10 @@ def open_device(config: Config, root: Path = Path("/")) -> Device:
 
     if config.device.name == "simulated":
         return _open_simulated(config)
-    problem = neuron.what_is_missing()
+    problem = neuron.what_is_missing(root)
     if problem is None:
-        return neuron.open_device(config)
+        obstacles.refuse_conflicts(os.environ)
+        return neuron.open_device(config, root)
     if config.device.name == "neuron":
         raise UserError(f"device=neuron: {problem} Type device=simulated to run without hardware.")
     signs = signs_of_neuron(root, ours=_set_by_us())

@@ -8,79 +8,95 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from ...errors import UserError
+from ... import rules
+from ...analyze import executions
 from ...schema import Config
-from . import Device
+from .. import neuron_stack as stack
+from . import Device, Executions, Tracking, obstacles, signs
 
 PROFILER_NAMES = ("NeuronConfig", "NeuronProfiler", "ProfileMode")
-INSTALL = "Install it as https://awsdocs-neuron.readthedocs-hosted.com describes (see README.md)."
-DEFAULT_NEFF_CACHE = "/tmp/neff_cache"  # neuron_api: default of TORCH_NEURONX_NEFF_CACHE_DIR
+NEFF_CACHE = "TORCH_NEURONX_NEFF_CACHE_DIR"
+DEFAULT_NEFF_CACHE = "/tmp/neff_cache"  # neuron_api 4.3: its default
+CACHE_OFF = ("TORCH_NEURONX_NEFF_DISABLE_CACHE", "TORCH_NEURONX_DISABLE_NEFF_CACHE")
 PACKAGES = ("torch", "torch-neuronx", "neuronx-cc", "nki", "libneuronxla")
+SYSTEM_PROFILE = "system_profile.json"  # neuron_api 6.3: what neuron-explorer writes
 
 
-def what_is_missing() -> str | None:
+def what_is_missing(root: Path = Path("/")) -> str | None:
     """Say in one sentence why Trainium cannot be used here; None when it can."""
     try:
         importlib.import_module("torch_neuronx")
     except ModuleNotFoundError as error:
-        if error.name == "torch_neuronx":
-            return f"torch_neuronx is not installed. {INSTALL}"
-        return f"torch_neuronx does not import ({error})."
+        return stack.not_installed() if error.name == "torch_neuronx" else stack.broken(error)
     except Exception as error:  # a broken native library raises anything
-        return f"torch_neuronx does not import ({type(error).__name__}: {error})."
+        return stack.broken(error)
     try:
         profiling = importlib.import_module("torch_neuronx.profiling")
-    except ImportError as error:
-        return _old_product(f"torch_neuronx.profiling does not import ({error})")
+    except ModuleNotFoundError as error:
+        return stack.wrong_product(f"torch_neuronx.profiling does not import ({error})")
+    except Exception as error:
+        return stack.broken(error)
     missing = [name for name in PROFILER_NAMES if not hasattr(profiling, name)]
     if missing:
-        return _old_product(f"torch_neuronx.profiling has no {', '.join(missing)}")
+        return stack.wrong_product(f"torch_neuronx.profiling has no {', '.join(missing)}")
     if not hasattr(torch, "neuron"):
-        return _old_product("torch has no torch.neuron")
+        return stack.wrong_product("torch has no torch.neuron")
     if not torch.neuron.is_available():
-        return (
-            "torch.neuron.is_available() is false: no NeuronCore can be opened. Is the driver "
-            "loaded (ls /dev/neuron*), and is NEURON_RT_VISIBLE_CORES unset or not empty?"
-        )
+        return obstacles.unavailable(root, os.environ)
     return None
 
 
-def _old_product(what: str) -> str:
-    return (
-        f"{what}: this looks like the older XLA product of the same name (torch-neuronx up to 2.9) "
-        "or the placeholder on PyPI. torch-neuronx 2.13 or newer is needed. " + INSTALL
-    )
-
-
-def open_device(config: Config) -> Device:
+def open_device(config: Config, root: Path = Path("/")) -> Device:
     """Start the runtime on the visible cores; raises UserError when they cannot be had."""
+    import torch_neuronx
     from torch_neuronx import profiling
 
+    neuron: Any = torch.neuron  # type: ignore[attr-defined]
+    asked, visible = len(rules.parse_cores(config.cores)), _visible(neuron)
+    if visible is not None and visible < asked:
+        raise obstacles.too_few(config.cores, asked, visible)
     torch_device = torch.device("neuron", 0)
     try:
         torch.empty(1, device=torch_device)
-        torch.neuron.synchronize()  # type: ignore[attr-defined]
+        neuron.synchronize()
     except RuntimeError as error:
-        raise UserError(
-            f"cores={config.cores}: the Neuron runtime could not open these cores ({error}). "
-            "Another process may hold them: neuron-ls shows which. Stop it, or take other cores."
-        ) from error
+        raise obstacles.cannot_open(config.cores, error, root) from error
+    instance = signs.instance_type(root)
     return Device(
         name="neuron",
         torch_device=torch_device,
-        synchronize=torch.neuron.synchronize,  # type: ignore[attr-defined]
+        synchronize=neuron.synchronize,
         profiling=profiling,
         device_time_source="key_averages",
-        count_executions=lambda session: None,  # the .pb schemas are not published
-        description=str(torch.neuron.get_device_name()),  # type: ignore[attr-defined]
+        executions=_executions,
+        description=_description(neuron),
+        chip=instance.partition(".")[0] if instance else None,
+        lnc=obstacles.logical_core_size(os.environ),
         versions=_versions(),
         neff_cache_dir=_neff_cache(config),
+        tracking=_tracking(torch_neuronx),
     )
+
+
+def _visible(neuron: Any) -> int | None:
+    try:
+        return int(neuron.device_count())
+    except (AttributeError, RuntimeError, TypeError, ValueError):
+        return None
+
+
+def _description(neuron: Any) -> str:
+    try:
+        return str(neuron.get_device_name())
+    except (AttributeError, RuntimeError):
+        return "neuron:0"
 
 
 def _versions() -> dict[str, str]:
@@ -93,6 +109,27 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _neff_cache(config: Config) -> str:
-    chosen = config.profiler.neff_cache_dir or os.environ.get("TORCH_NEURONX_NEFF_CACHE_DIR")
+def _neff_cache(config: Config) -> str | None:
+    if any(os.environ.get(name, "").strip().lower() not in obstacles.OFF for name in CACHE_OFF):
+        return None
+    chosen = config.profiler.neff_cache_dir or os.environ.get(NEFF_CACHE)
     return str(Path(chosen or DEFAULT_NEFF_CACHE).expanduser())
+
+
+def _tracking(library: Any) -> Tracking | None:
+    clear = getattr(library, "clear_op_tracking", None)
+    fallback = getattr(library, "get_fallback_ops", None)
+    if clear is None or fallback is None:
+        return None
+    return Tracking(clear, fallback, getattr(library, "get_executed_ops", None))
+
+
+def _executions(session: Path) -> Executions | None:
+    """What neuron-explorer's JSON beside the trace says; ntrace.pb's own schema is unpublished."""
+    try:
+        data = json.loads((session / SYSTEM_PROFILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    rows = data.get("trace_event") or data.get("trace_events") if isinstance(data, dict) else None
+    merged = executions.merge(rows) if rows else []
+    return Executions(len(merged), sum(one.length_us for one in merged)) if merged else None

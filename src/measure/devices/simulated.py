@@ -11,7 +11,7 @@ from ... import rules
 from ...errors import UserError
 from ...schema import Config
 from .. import simulator
-from . import Device
+from . import Device, Executions
 
 
 def open_device(config: Config) -> Device:
@@ -44,15 +44,16 @@ def open_device(config: Config) -> Device:
         synchronize=torch.neuron.synchronize,  # type: ignore[attr-defined]  # made by install
         profiling=profiling,
         device_time_source="simulated",
-        count_executions=_count_executions,
+        executions=_executions,
         description="simulated NeuronCore, device time from a cost model",
         versions={"torch": torch.__version__},
     )
 
 
-def _count_executions(session: Path) -> int | None:
+def _executions(session: Path) -> Executions | None:
     path = session / "ntrace.pb.simulated.json"
     if not path.exists():
         return None
     events = json.loads(path.read_text(encoding="utf-8"))["events"]
-    return sum(1 for event in events if event["name"] == "nc_exec_running")
+    runs = [event for event in events if event["name"] == "nc_exec_running"]
+    return Executions(len(runs), sum(event["duration_ns"] for event in runs) / 1000)
