@@ -34,9 +34,13 @@ def main(typed: Sequence[str] | None = None) -> int:
     for directory in directories:
         try:
             print(ingest(directory, options))
-        except ToolError as error:  # noqa: PERF203  (one bad directory must not stop the others)
+        except ToolError as error:
             print(redact.text(str(error)), file=sys.stderr)
             codes.append(error.exit_code)
+        except OSError as error:
+            said = error.strerror or str(error)
+            print(f"{directory}: {said} ({error.filename}). It is as it was.", file=sys.stderr)
+            codes.append(StoreError.exit_code)
         except KeyboardInterrupt:
             print(f"stopped; {directory} is as it was", file=sys.stderr)
             return 130

@@ -34,6 +34,7 @@ SETTINGS = {
     # MLflow's own seven retries take four minutes on a dead server.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "60",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
@@ -90,6 +91,12 @@ def patiently(store: Store, action: Callable[[], T]) -> T:
 def is_locked(error: BaseException) -> bool:
     """Is this sqlite's passing trouble of two writers at once?"""
     return "database is locked" in str(error) or "database table is locked" in str(error)
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Did the store not answer, so that the next call would wait as long again?"""
+    said = str(error)
+    return is_locked(error) or bool(re.search(r"Max retries exceeded|timed out|onnection", said))
 
 
 def store_error(store: Store, error: BaseException) -> StoreError:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import StoreError
 from ..schema import Spec
 from . import artifacts, facts, names, notes, redact
-from .connect import experiment_id, experiment_name, patiently
+from .connect import experiment_id, experiment_name, is_unreachable, patiently
 from .outcome import Outcome
 from .store import Store, refuse_simulated
 
@@ -140,6 +140,12 @@ def close_run(run: Run, outcome: Outcome) -> str:
     return kept.where
 
 
+def withdraw(run: Run) -> None:
+    """Take back an open run whose request turned out to be refused: it measured nothing."""
+    _end(run, "FAILED", {"error": "refused before anything was measured"})
+    patiently(run.store, lambda: run.client.delete_run(run.run_id))
+
+
 def _param(name: str, value: str) -> Any:
     from mlflow.entities import Param
 
@@ -147,7 +153,12 @@ def _param(name: str, value: str) -> Any:
 
 
 def _give_up(run: Run, error: BaseException) -> None:
-    """Best effort to close a run whose directory could not be tracked."""
+    """Close a run whose directory could not be tracked, if the store answers at all.
+
+    One that does not would cost minutes more; the janitor closes the run later.
+    """
+    if isinstance(error, StoreError) and is_unreachable(error):
+        return
     status = "FAILED" if isinstance(error, Exception) else "KILLED"
     reason = f"not tracked in full ({error or type(error).__name__}); kept in {run.directory}"
     with contextlib.suppress(Exception):

@@ -93,7 +93,7 @@ def locate(tracking: TrackingConfig, cwd: Path, repository: Path) -> Store:
     typed, mark, query = rest.partition("?")
     if not typed or ":memory:" in typed:
         raise UserError(
-            f"tracking.uri={tracking.uri}: a store in memory keeps nothing. Type "
+            f"tracking.uri={redact.text(tracking.uri)}: a store in memory keeps nothing. Type "
             "tracking.uri=sqlite:////absolute/path/mlflow.db, or leave it out for the local store."
         )
     database = _absolute(typed, cwd)

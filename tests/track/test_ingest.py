@@ -232,6 +232,24 @@ def test_a_store_that_fails_leaves_the_directory_for_another_try(
     assert statuses == {"FAILED", "FINISHED"}
 
 
+def test_a_directory_that_cannot_be_copied_is_one_message(
+    local_store: Store,
+    asked: Spec,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    directory = run_directory(tmp_path / "mine", asked)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device", "x")
+
+    monkeypatch.setattr(shutil, "copy2", full)
+    assert ingest.main([str(directory), "--root", str(local_store.root)]) == 1
+    assert "No space left" in capsys.readouterr().err
+    assert list(local_store.pending.iterdir()) == []
+
+
 def test_a_store_that_fails_on_a_copy_leaves_the_original_only(
     local_store: Store, asked: Spec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,6 +30,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_a_run_whose_process_was_killed_is_closed_with_the_way_on(
     client: Any, local_store: Store
 ) -> None:

@@ -227,6 +227,25 @@ def test_a_store_that_fails_midway_never_loses_the_directory(
     assert client.get_run(run.run_id).info.status in ("RUNNING", "FAILED")
 
 
+@pytest.mark.usefixtures("no_waiting")
+def test_a_store_that_does_not_answer_is_not_asked_again(
+    client: Any, local_store: Store, asked: Spec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = run_directory(local_store.pending, asked)
+    run = runs.open_run(client, local_store, asked, READY, directory)
+    calls: list[str] = []
+
+    def silent(*_: Any, **__: Any) -> None:
+        calls.append("call")
+        raise ConnectionError("HTTPConnectionPool: Max retries exceeded")
+
+    monkeypatch.setattr(client, "log_batch", silent)
+    monkeypatch.setattr(client, "set_terminated", silent)
+    with pytest.raises(StoreError):
+        runs.close_run(run, outcome.conclude(directory, asked))
+    assert calls == ["call"]
+
+
 def test_a_directory_that_cannot_be_moved_stays_and_the_run_is_failed(
     client: Any, local_store: Store, asked: Spec
 ) -> None:
@@ -335,3 +354,38 @@ def test_five_hundred_variables_and_tags_are_logged_in_batches(
     run = tracked(client, local_store, asked, run_directory(local_store.pending, asked))
     assert run.data.params["device.env.V499"] == "499"
     assert run.data.tags["t249"] == "x"
+
+
+def test_a_refused_run_is_taken_back(client: Any, local_store: Store, asked: Spec) -> None:
+    directory = run_directory(local_store.pending, asked)
+    run = runs.open_run(client, local_store, asked, READY, directory)
+    runs.withdraw(run)
+    assert client.search_runs([run.experiment_id]) == []
+    assert client.get_run(run.run_id).info.status == "FAILED"
+
+
+def test_numbers_that_json_cannot_hold_do_not_stop_a_run(
+    client: Any, local_store: Store, asked: Spec
+) -> None:
+    directory = run_directory(local_store.pending, asked)
+    text = (directory / rundir.OPERATORS).read_text()
+    (directory / rundir.OPERATORS).write_text(text.replace("10.0", "Infinity"))
+    run = tracked(client, local_store, asked, directory)
+    assert "self_cpu_us" not in run.data.metrics
+    assert run.data.metrics["self_neuron_us"] == 5.0
+    assert rundir.read_json(Path(run.info.artifact_uri) / rundir.SUMMARY)
+
+
+def test_a_full_disk_fails_the_run_and_is_said(
+    local_store: Store, asked: Spec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = run_directory(local_store.pending, asked)
+
+    def full(path: Path, data: Any) -> None:
+        if path.name == rundir.SUMMARY:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(outcome.rundir, "write_json", full)
+    result = outcome.conclude(directory, asked)
+    assert result.status == "FAILED"
+    assert "No space left" in (result.error or "")

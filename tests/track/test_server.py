@@ -122,7 +122,11 @@ def test_an_abandoned_run_on_a_server_is_closed(server: str, tmp_path: Path) -> 
 
 
 def test_a_server_that_goes_away_costs_seconds_and_not_the_directory(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     asked, target, client = opened(server, tmp_path)
     directory = run_directory(target.pending, asked, operators(source="key_averages"))
@@ -140,7 +144,7 @@ def test_a_server_that_goes_away_costs_seconds_and_not_the_directory(
         runs.close_run(run, outcome.conclude(directory, asked))
     assert time.monotonic() - start < 60  # MLflow's own patience is four minutes a call
     assert f"python -m src.ingest {directory}" in str(caught.value)
-    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in str(caught.value) + caplog.text + "".join(capfd.readouterr())
     assert (directory / rundir.OPERATORS).is_file()
 
 
