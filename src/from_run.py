@@ -37,15 +37,7 @@ def expand(typed: Sequence[str], cwd: Path, repository: Path) -> tuple[list[str]
             "the last lines of a run show it."
         )
     data = _spec_of(run_id, rest, cwd, repository)
-    return [*_flags(rest), *_as_overrides(data["config"], rest), *_words(rest)], run_id
-
-
-def _flags(words: Sequence[str]) -> list[str]:
-    return [word for word in words if word.startswith("-")]
-
-
-def _words(words: Sequence[str]) -> list[str]:
-    return [word for word in words if not word.startswith("-")]
+    return [*_as_overrides(data["config"], rest), *rest], run_id
 
 
 def _spec_of(run_id: str, rest: Sequence[str], cwd: Path, repository: Path) -> dict[str, Any]:

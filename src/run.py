@@ -62,7 +62,10 @@ def main() -> int:
             return error.exit_code
         if origin:
             os.environ[FROM_RUN] = origin
-        return _compose_and_run([sys.argv[0], *words])
+        # argparse takes a flag before the overrides or after them, but not between them.
+        flags = [word for word in words if word in ("-m", "--multirun")]
+        rest = [word for word in words if word not in flags]
+        return _compose_and_run([sys.argv[0], *flags, *rest])
 
 
 def _compose_and_run(argv: list[str]) -> int:
@@ -191,6 +194,7 @@ def execute(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
     directory = rundir.create(target.pending, spec.job)
     rundir.write_json(directory / rundir.SPEC, redact.tree(spec.to_json()))
     run, error, stopped = None, None, None
+    ready: dict[str, Any] = {}
     try:
         with child.start(directory, spec.config, cwd=cwd, on_stage=screen.message) as process:
             if target.uri:
@@ -224,7 +228,8 @@ def execute(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
     if run is not None:
         screen.stage("tracking")
         where = runs.close_run(run, result)
-    name = facts.run_name(spec, bool(result.summary and result.summary.simulated))
+    simulated = ready.get("device") == "simulated"
+    name = facts.run_name(spec, simulated)
     screen.run(name, result, run, where, target)
     ended = JobResult(
         job=spec.job,
@@ -236,7 +241,7 @@ def execute(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
         message=result.error or (result.health.line if result.health else ""),
         run_id=run.run_id if run else None,
         experiment_id=run.experiment_id if run else None,
-        simulated=bool(result.summary and result.summary.simulated),
+        simulated=simulated,
     )
     if stopped is not None:
         scoreboard.write(ended)

@@ -33,6 +33,7 @@ SIMULATED = (
 )
 MOST_ROWS = 20  # the rest is in report.md and operators.json
 PIPE_COLUMNS = 120  # a file or a pipe has no width of its own
+CUT = 72  # of a message in the end table; whole in its job's line and in the run
 POLL_S = 0.5
 STAGES = {
     "ready": "device ready",
@@ -115,10 +116,10 @@ class Screen:
 
     def run(self, name: str, result: Outcome, run: Run | None, where: str, target: Store) -> None:
         """Show how one run ended: table, health, where it is; in a sweep only what went wrong."""
-        if result.error:
-            self.problem(f"{result.status}: {result.error}")
         if self._sweep is not None:
             return
+        if result.error:
+            self.problem(f"{result.status}: {result.error}")
         if result.summary and result.health and result.metrics:
             self._table(name, result.summary)
             style = STYLES.get(result.health.status, "bold red")
@@ -152,7 +153,9 @@ class Screen:
     def job(self, result: JobResult) -> None:
         """One line for a job of a sweep."""
         device_us = result.metrics.get("self_neuron_us")
-        told = f"Self NEURON {device_us:,.1f} us" if device_us is not None else result.message
+        told = f"Self NEURON {device_us:,.1f} us" if device_us is not None else ""
+        if result.status != "FINISHED":
+            told = ", ".join(text for text in (told, result.message) if text)
         line = f"{self._title}: {result.status} {result.name}: {told} ({result.seconds:.1f} s)"
         self._out.print(escape(line), style=STYLES.get(result.status, "bold red"))
 
@@ -197,7 +200,8 @@ def end_table(results: list[JobResult], planned: Sweep) -> Table:
         ]
         said = result.status
         if result.status != "FINISHED" and result.message:
-            said += f": {result.message.splitlines()[0][:100]}"
+            first = result.message.splitlines()[0]
+            said += f": {first if len(first) <= CUT else first[:CUT] + '...'}"
         style = STYLES.get(result.status, "bold red")
         cells = [str(number), escape(result.name), f"[{style}]{escape(said)}[/]"]
         table.add_row(*cells, f"{result.seconds:.1f}", *figures)
