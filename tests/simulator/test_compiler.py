@@ -58,7 +58,6 @@ def test_outputs_that_alias_inputs_still_alias_them(x: torch.Tensor) -> None:
     assert same is x
     part.fill_(7)
     assert x[1:].eq(7).all()
-    assert not fresh.eq(7).all()[None][0] or True
     assert fresh[1, 0].item() == 4
 
 

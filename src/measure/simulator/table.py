@@ -7,6 +7,7 @@ graph the row `Torch-Compiled Region`. The markers themselves are taken out.
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -73,7 +74,8 @@ def rewrite_trace(path: str, executions: Mapping[int, Event]) -> None:
     """Take the markers out of an exported Chrome trace, and put each execution in as a kernel
     row of its core.
     """
-    with open(path, encoding="utf-8") as file:
+    opened: Any = gzip.open if path.endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8") as file:
         trace = json.load(file)
     events = trace["traceEvents"]
     complete = [
@@ -119,7 +121,7 @@ def rewrite_trace(path: str, executions: Mapping[int, Event]) -> None:
             )
     trace["traceEvents"] = kept + kernels
     trace["simulated"] = True
-    with open(path, "w", encoding="utf-8") as file:
+    with opened(path, "wt", encoding="utf-8") as file:
         json.dump(trace, file)
 
 
