@@ -38,11 +38,11 @@ CHECKS: dict[str, tuple[Check, ...]] = {
         environment.environment,
     ),
     "Storage": (
-        disk.neff_cache,
-        tracking.disk,
         tracking.tracking_store,
         tracking.pending_runs,
         tracking.abandoned_runs,
+        tracking.disk,
+        disk.neff_cache,
     ),
 }
 
@@ -67,8 +67,11 @@ def main(typed: Sequence[str] | None = None) -> int:
     except ToolError as error:
         sys.stderr.write(redact.text(str(error)) + "\n")
         return error.exit_code
-    with shown.busy("asking torch", quiet=options.json):
-        answer = diagnose(machine)
+    try:
+        with shown.busy("asking torch", quiet=options.json):
+            answer = diagnose(machine)
+    except KeyboardInterrupt:
+        return 130
     if options.json:
         sys.stdout.write(json.dumps(to_json(answer), indent=1) + "\n")
     else:
@@ -99,7 +102,7 @@ def diagnose(machine: Machine) -> Diagnosis:
     warnings = [f for group in findings.values() for f in group if f.status == WARNING]
     verdict = _verdict(answer, len(problems))
     if warnings:
-        verdict += f" ({counted(len(warnings), 'warning')})"
+        verdict += f", {counted(len(warnings), 'warning')}"
     device = "neuron" if answer.expected else "simulated"
     return Diagnosis(verdict, device, not problems, findings)
 
@@ -110,7 +113,7 @@ def _verdict(answer: Stack, problems: int) -> str:
     if answer.expected:
         return f"This machine cannot profile on Trainium: {counted(problems, 'problem')}"
     if not problems:
-        return "No sign of Neuron here: runs are simulated, and nothing is in their way"
+        return "No sign of Neuron here: runs are simulated, nothing is in their way"
     return f"No Neuron device here, and simulated runs do not work: {counted(problems, 'problem')}"
 
 

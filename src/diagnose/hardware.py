@@ -39,8 +39,15 @@ def signs(machine: Machine, stack: Stack) -> list[Finding]:
 
 
 def _short(signs: tuple[str, ...]) -> str:
-    shown = "; ".join(signs[:4])
-    return shown if len(signs) <= 4 else f"{shown}; {len(signs) - 4} more"
+    """The signs by kind, so that sixteen device files do not hide the others."""
+    kinds: dict[str, list[str]] = {}
+    for sign in signs:
+        kind, _, name = sign.rpartition(" ")
+        kinds.setdefault(kind, []).append(name)
+    return "; ".join(
+        f"{kind} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+        for kind, names in kinds.items()
+    )
 
 
 def instance_type(machine: Machine, stack: Stack) -> list[Finding]:
@@ -90,6 +97,11 @@ def _driver_cure(machine: Machine) -> str:
 def _device_files(machine: Machine) -> list[Path]:
     files = machine.path("/dev").glob("neuron[0-9]*")
     return sorted(files, key=lambda path: (len(path.name), path.name))
+
+
+def has_devices(machine: Machine) -> bool:
+    """Is there any device file of the driver?"""
+    return bool(_device_files(machine))
 
 
 def device_files(machine: Machine, stack: Stack) -> list[Finding]:
@@ -175,7 +187,7 @@ def held_cores(machine: Machine, stack: Stack) -> list[Finding]:
     if not stack.expected or not files:
         return [Finding(name, NOT_APPLICABLE, "no device file")]
     holders, hidden = _holders(machine)
-    unseen = f" ({counted(hidden, 'process')[:-1]}es of other users not seen)" if hidden > 1 else ""
+    unseen = f" ({hidden} processes of other users could not be looked at)" if hidden else ""
     if not holders:
         return [Finding(name, OK, f"nobody{unseen}")]
     found = "; ".join(map(str, holders[:MOST_HOLDERS]))

@@ -1,4 +1,4 @@
-"""The doctor's one screen: the answer first, then each finding, and under it what to type.
+"""The doctor's one screen: the answer, then what is in the way with what to type, then the rest.
 
 Called by doctor.py only. Plain lines when piped, wrapped under their column on a terminal.
 """
@@ -36,35 +36,42 @@ def show(verdict: str, can_run: bool, findings: Mapping[str, Sequence[Finding]])
     console = Console(highlight=False, soft_wrap=True)
     width = max(console.width, NARROWEST) if console.is_terminal else None
     console.print(Text(verdict, style="bold green" if can_run else "bold red"))
-    for subject, group in findings.items():
-        console.print()
-        console.print(Text(subject, style="bold"))
-        for found in group:
-            if found.status != NOT_APPLICABLE:
-                console.print(_lines(found, width))
-        absent = [found.name for found in group if found.status == NOT_APPLICABLE]
-        if absent:
-            name = Finding("not needed here", NOT_APPLICABLE, ", ".join(absent))
-            console.print(_lines(name, width))
+    everything = [found for group in findings.values() for found in group]
+    in_the_way = [f for status in (PROBLEM, WARNING) for f in everything if f.status == status]
+    fine = {
+        subject: [found for found in group if found.status == OK]
+        for subject, group in findings.items()
+    }
+    absent = [found.name for found in everything if found.status == NOT_APPLICABLE]
+    if in_the_way:
+        _section(console, "What to do", in_the_way, width)
+    for subject, group in fine.items():
+        if group:
+            _section(console, subject, group, width)
+    if absent:
+        names = Finding("does not apply", NOT_APPLICABLE, ", ".join(absent))
+        _section(console, "", [names], width)
+
+
+def _section(console: Console, title: str, findings: Sequence[Finding], width: int | None) -> None:
+    console.print(Text(f"\n{title}" if title else "", style="bold"))
+    for found in findings:
+        console.print(_lines(found, width))
 
 
 def _lines(found: Finding, width: int | None) -> Text:
-    head = f"  {MARKS[found.status]:<{MARK_COLUMNS}}{found.name:<{NAME_COLUMNS}}"
-    style = STYLES[found.status]
-    text = Text(head, style=style)
-    plain = "" if found.status == OK else style
-    text.append("\n".join(_wrapped(found.found, len(head), width)), style=plain)
-    if found.cure:
-        cure = _wrapped(f"-> {found.cure}", len(head), width, more=3)
-        text.append("\n" + " " * len(head) + "\n".join(cure), style="bold")
+    head = f"{found.name:<{NAME_COLUMNS}}"
+    text = Text("  ").append(f"{MARKS[found.status]:<{MARK_COLUMNS}}", style=STYLES[found.status])
+    start = len(text) + len(head)
+    text.append(head + "\n".join(_wrapped(found.found, start, width)))
+    if found.cure:  # never wrapped here: it is to be copied
+        text.append(f"\n{' ' * (2 + MARK_COLUMNS)}-> ").append(found.cure, style="bold")
     return text
 
 
-def _wrapped(text: str, start: int, width: int | None, more: int = 0) -> list[str]:
+def _wrapped(text: str, start: int, width: int | None) -> list[str]:
     """Lines that hang under the column `start`; one line when there is no width."""
     if width is None:
         return [text]
-    lines = textwrap.wrap(
-        text, width - start, subsequent_indent=" " * more, break_on_hyphens=False
-    ) or [""]
+    lines = textwrap.wrap(text, width - start, break_on_hyphens=False) or [""]
     return [lines[0], *(" " * start + line for line in lines[1:])]

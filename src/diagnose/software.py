@@ -7,6 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from . import hardware
 from .finding import NOT_APPLICABLE, OK, PROBLEM, WARNING, Finding, Machine, Stack
 
 OLDEST_PYTHON = (3, 10)  # pyproject.toml
@@ -108,14 +109,21 @@ def torch_neuronx(machine: Machine, stack: Stack) -> list[Finding]:
     if stack.missing is None:
         said = f"{version}: the profiler's names are there, torch.neuron is available"
         return [Finding(name, OK, said)]
+    if _no_core(stack.missing) and not hardware.has_devices(machine):
+        return [Finding(name, NOT_APPLICABLE, "imports; no device file, so no core to open")]
     found, cure = divided(stack.missing)
     install = INSTALL.format(release=_release(stack.torch))
     if "not installed" in found:
         cure = install
-    elif stack.imports and "is_available" not in found:
+    elif stack.imports and not _no_core(stack.missing):
         found = f"{version}: {found}"
         cure = f"python -m pip uninstall -y torch-neuronx torch-xla && {install}"
     return [Finding(name, PROBLEM, found, cure)]
+
+
+def _no_core(missing: str) -> bool:
+    """Is the library right, and only the hardware not to be had?"""
+    return "is_available" in missing
 
 
 def divided(missing: str) -> tuple[str, str]:
@@ -139,6 +147,8 @@ def torch_match(machine: Machine, stack: Stack) -> list[Finding]:
     ours, neuron = machine.version_of("torch"), machine.version_of("torch-neuronx")
     if ours is None or neuron is None:
         return [Finding(name, NOT_APPLICABLE, "torch-neuronx is not installed")]
+    if stack.missing and not _no_core(stack.missing):
+        return [Finding(name, NOT_APPLICABLE, "torch_neuronx does not work")]
     if _numbers(ours) == _numbers(neuron):
         return [Finding(name, OK, f"torch {ours} with torch-neuronx {neuron}")]
     said = f"torch {ours} with torch-neuronx {neuron}: their first two numbers should be equal"

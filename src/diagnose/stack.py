@@ -38,15 +38,15 @@ def load(name, path, **more):
     return module
 signs = load("_neuron_signs", source / "measure" / "devices" / "signs.py")
 say(signs=signs.signs_of_neuron(root))
+load("_neuron_doctor", source / "__init__.py", submodule_search_locations=[str(source)])
 try:
     import torch
 except BaseException as error:
-    stack = load("_neuron_stack", source / "measure" / "devices" / "stack.py")
-    said = f"{type(error).__name__}: {error}"
-    say(torch_error=said, missing=stack.autoload_failed(error), complete=True)
+    say(torch_error=f"{type(error).__name__}: {error}")
+    words = importlib.import_module("_neuron_doctor.measure.neuron_stack")
+    say(missing=words.autoload_failed(error), complete=True)
     sys.exit()
 say(torch=str(torch.__version__))
-load("_neuron_doctor", source / "__init__.py", submodule_search_locations=[str(source)])
 neuron = importlib.import_module("_neuron_doctor.measure.devices.neuron")
 missing = neuron.what_is_missing(root)
 say(missing=missing, imports="torch_neuronx" in sys.modules)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from ..errors import UserError
 from ..track import identity, notes, redact, store
 from .disk import free_space, nearest_folder
-from .finding import OK, PROBLEM, WARNING, Finding, Machine, Stack, counted, size
+from .finding import NOT_APPLICABLE, OK, PROBLEM, WARNING, Finding, Machine, Stack, counted, size
 
 INGEST = "python -m src.ingest --pending"
 PROCESS_TAGS = ("pid", "machine", "started")
@@ -47,7 +47,10 @@ def tracking_store(machine: Machine, stack: Stack) -> list[Finding]:
             with contextlib.suppress(OSError):
                 target.pending.rmdir()
     if target.database is None:
-        return [Finding(name, OK, f"{target.shown_uri} answers")]
+        said = f"{target.shown_uri} answers"
+        if not stack.expected:
+            said += "; simulated runs go there only with tracking.allow_simulated=true"
+        return [Finding(name, OK, said)]
     if not target.database.exists():
         return [Finding(name, OK, f"{target.database}: made by the first run")]
     return [_schema(target, target.database)]
@@ -137,7 +140,7 @@ def abandoned_runs(machine: Machine, stack: Stack) -> list[Finding]:
     """Runs that the store calls RUNNING though their process is gone."""
     name, database = "abandoned runs", located(machine).database
     if database is None or not database.exists():
-        return [Finding(name, OK, "none (no local store to look in)")]
+        return [Finding(name, NOT_APPLICABLE, "there is no database file to look in")]
     tags = ", ".join(
         f"(SELECT value FROM tags WHERE run_uuid = runs.run_uuid AND key = 'process.{tag}')"
         for tag in PROCESS_TAGS
