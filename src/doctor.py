@@ -93,7 +93,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def diagnose(machine: Machine) -> Diagnosis:
     """Run every check on the machine; never raises for what a check stumbles over."""
-    answer = stack.ask(machine)
+    try:
+        answer = stack.ask(machine)
+    except OSError as error:  # no room for a temporary folder, no process to be had
+        answer = Stack(ended=f"the child that asks could not start: {error}")
     findings = {
         subject: [found for check in checks for found in guarded(check, machine, answer)]
         for subject, checks in CHECKS.items()

@@ -87,6 +87,17 @@ def test_a_check_that_crashes_is_a_warning_and_the_others_still_speak(
     assert answer.findings["Storage"]
 
 
+def test_a_child_that_cannot_start_is_a_problem_and_the_others_still_speak(
+    tmp_path: Path,
+) -> None:
+    machine = replace(planting.laptop(tmp_path), cwd=tmp_path / "gone")
+    answer = doctor.diagnose(machine)
+    (found,) = [one for one in answer.findings["Software"] if one.name == "torch"]
+    assert found.status == PROBLEM
+    assert "could not start" in found.found
+    assert answer.findings["Storage"][0].status == OK
+
+
 def test_the_json_has_every_check_with_its_fields(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
