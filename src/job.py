@@ -42,6 +42,7 @@ class Parent:
 
     def say(self, stage: str, **fields: Any) -> None:
         self.is_ready = self.is_ready or stage == "ready"
+        sys.stdout.flush()  # into child.log before the parent may end this process
         print(json.dumps({"stage": stage, **fields}), file=self._out, flush=True)
 
     def expect(self, word: str) -> str:

@@ -110,8 +110,9 @@ def mode_files(found: Found, profiler: ProfilerConfig, cache: NeffCache | None =
     if "DEVICE" in profiler.modes:
         explained = _warm_cache(found, cache)
         problems.append("" if explained else _device_problem(found))
+    traces = sum(TRACE in files for files in sessions.values())
     without_trace = _lacking(sessions, TRACE)
-    if without_trace:
+    if without_trace and traces < profiler.repeats:  # a window may have several sessions, one trace
         problems.append(
             f"{TRACE} is missing in {without_trace}: export_trace wrote none. child.log says why; "
             "a full disk is the usual reason."

@@ -109,12 +109,12 @@ def _window(step: Step, device: Device, config: Config, profile_dir: Path) -> _S
     compiles = counters["stats"]["unique_graphs"] - compiled_before
     sessions = session_files.filled(files_before, session_files.stamps(profile_dir))
     _complete_trace(profile, sessions)
-    averages = profile.key_averages()
+    averages, events = profile.key_averages(), profile.events() or ()
     runs = _executions(device, sessions)
     return _Seen(
         window=Window(
             steps=profiler.steps,
-            operators=tuple(rows(averages)),
+            operators=tuple(rows(averages, _dispatch(events))),
             self_cpu_total_us=float(averages.self_cpu_time_total),
             session_dir=str(sessions[0].relative_to(profile_dir)) if sessions else None,
             executions=runs.count if runs else None,
@@ -123,7 +123,7 @@ def _window(step: Step, device: Device, config: Config, profile_dir: Path) -> _S
             new_neffs=caches.added(device.neff_cache_dir, neffs_before),
         ),
         dropped=dropped,
-        fallen_back=fallbacks.in_trace(profile.events() or ()),
+        fallen_back=fallbacks.in_trace(events),
     )
 
 
@@ -177,7 +177,16 @@ def _executions(device: Device, sessions: list[Path]) -> Executions | None:
     )
 
 
-def rows(averages: Iterable[Any]) -> list[OperatorRow]:
+def _dispatch(events: Iterable[Any]) -> frozenset[str]:
+    """Names of rows that are the device's dispatch work, wherever the profiler puts them."""
+    return frozenset(
+        event.name
+        for event in events
+        if str(getattr(event, "activity_type", "")).startswith("privateuse1_")
+    )
+
+
+def rows(averages: Iterable[Any], dispatch: frozenset[str] = frozenset()) -> list[OperatorRow]:
     """The profiler's averages as rows; a row without device time has None, not 0.
 
     Only framework rows carry device time: a row of the device itself (privateuse1_runtime or
@@ -193,5 +202,5 @@ def rows(averages: Iterable[Any]) -> list[OperatorRow]:
             annotation=bool(row.is_user_annotation) or row.key.startswith("ProfilerStep"),
         )
         for row in averages
-        if str(row.device_type) == "DeviceType.CPU"
+        if str(row.device_type) == "DeviceType.CPU" and row.key not in dispatch
     ]

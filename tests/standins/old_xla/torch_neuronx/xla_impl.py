@@ -1,0 +1,3 @@
+"""What only the older product has."""
+
+from __future__ import annotations
