@@ -6,11 +6,13 @@ What the caller did, and in which order, is in the diary; STANDIN_MOOD says what
 
 from __future__ import annotations
 
+import sys
+
 from . import _board, _diary, _moods, _version
 
 __version__ = _version.TEXT
 
-_diary.note("import", environ=_diary.variables())
+_diary.note("import", environ=_diary.variables(), command=sys.orig_argv)
 _board.power_on()
 
 # torch_neuronx offers torch.neuron's functions under its own name as well.
