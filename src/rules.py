@@ -188,7 +188,11 @@ def _checked_profiler(profiler: ProfilerConfig, cores: list[int], device: str) -
     return replace(profiler, modes=list(dict.fromkeys(modes)), capture_cores=capture)
 
 
-def _checked_env(env: Mapping[str, Any] | None) -> dict[str, str | None]:
+def _checked_env(env: Any) -> dict[str, str | None]:
+    if env is not None and not isinstance(env, Mapping):
+        raise UserError(
+            f"device.env={_shown(env)}: no set of variables. Type device.env.NAME=value for each."
+        )
     checked_env: dict[str, str | None] = {}
     for name, value in (env or {}).items():
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(name), re.ASCII):

@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -47,6 +48,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 FROM_RUN = "PROFILE_RUN_FROM_RUN"
 TYPED_IN = "PROFILE_RUN_CWD"
 """Environment variables that tell jobs in other processes what was typed, and where."""
+FULL_ERROR = "HYDRA_FULL_ERROR"
 
 
 def main() -> int:
@@ -106,7 +108,7 @@ def _conclude(stopped: int, printed: str) -> int:
     codes = [result.exit_code for result in results]
     planned = scoreboard.read_sweep()
     if planned is None:
-        return max(codes, default=stopped)
+        return stopped or max(codes, default=0)
     Screen().sweep(results, planned)
     lost = planned.jobs - len(results)
     if lost > 0 and stopped and stopped < 128:
@@ -122,13 +124,16 @@ def _conclude(stopped: int, printed: str) -> int:
 def job(composed: Any) -> None:
     """One composed configuration -> one run: Hydra's task. Errors end here, as a line, a file."""
     from hydra.core.hydra_config import HydraConfig
+    from omegaconf import OmegaConf
 
     if isinstance(sys.stderr, io.StringIO):
         sys.stderr = sys.__stderr__
     settings = HydraConfig.get()
     planned = scoreboard.read_sweep()
     number = int(settings.job.num) if planned else 0
-    overrides = list(settings.overrides.task)
+    # As typed: to resolve here would take ${...} in an override for the place it stands in.
+    overrides = OmegaConf.to_container(settings.overrides.task, resolve=False)
+    assert isinstance(overrides, list)
     started = time.monotonic()
     with Screen(f"job {number + 1} of {planned.jobs}" if planned else "", planned) as screen:
         try:
@@ -143,6 +148,13 @@ def job(composed: Any) -> None:
         except ToolError as error:
             screen.problem(str(error))
             result = JobResult(number, " ".join(overrides), "FAILED", 1, 0.0, message=str(error))
+        except Exception as error:
+            scoreboard.enter()
+            said = f"unexpected {type(error).__name__}: {error}"
+            screen.problem(f"{said}. This is a fault of the tool; {FULL_ERROR}=1 shows where.")
+            if os.environ.get(FULL_ERROR):
+                traceback.print_exc()
+            result = JobResult(number, " ".join(overrides), "FAILED", 1, 0.0, message=said)
         result = replace(result, seconds=time.monotonic() - started)
         if planned:
             screen.job(result)
@@ -175,8 +187,11 @@ def _run(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
     if not lease.wants_hardware(config):
         return execute(spec, cwd, screen)
     pool = rules.parse_cores(config.sweep.pool) if config.sweep.pool else None
-    screen.stage("waiting for NeuronCores")
-    with lease.leased(rules.parse_cores(config.cores), pool) as cores:
+
+    def on_wait() -> None:
+        screen.stage("waiting for NeuronCores that another run of this tool holds")
+
+    with lease.leased(rules.parse_cores(config.cores), pool, on_wait=on_wait) as cores:
         mine = replace(config, cores=rules.format_cores(cores))
         return execute(replace(spec, config=mine), cwd, screen)
 
@@ -190,7 +205,11 @@ def execute(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
     tracking = spec.config.tracking
     target = store.locate(tracking, cwd, REPOSITORY)
     asked = True if spec.config.device.name == "simulated" else None
-    store.check(target, simulated=asked, allow_simulated=tracking.allow_simulated)
+    try:
+        store.check(target, simulated=asked, allow_simulated=tracking.allow_simulated)
+    except UserError:
+        store.discard_empty(target)
+        raise
     directory = rundir.create(target.pending, spec.job)
     rundir.write_json(directory / rundir.SPEC, redact.tree(spec.to_json()))
     run, error, stopped = None, None, None
@@ -215,6 +234,8 @@ def execute(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
         shutil.rmtree(directory, ignore_errors=True)
         return already.result(spec)
     except (UserError, StoreError):  # refused before anything was measured: leave nothing
+        if run is not None:
+            runs.withdraw(run)
         shutil.rmtree(directory, ignore_errors=True)
         store.discard_empty(target)
         raise

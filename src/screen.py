@@ -71,6 +71,7 @@ class Screen:
         self._out = _console()
         self._err = _console(stderr=True)
         self._status: Status | None = None
+        self._said_simulated = False
 
     def __enter__(self) -> Screen:
         return self
@@ -86,6 +87,7 @@ class Screen:
     def simulated(self) -> None:
         """Say that the numbers are simulated; the first and the last line of such a run."""
         self._stop_spinner()
+        self._said_simulated = True
         self._out.print(SIMULATED, style="bold yellow")
 
     def stage(self, text: str) -> None:
@@ -104,6 +106,8 @@ class Screen:
     def message(self, message: Message) -> None:
         """Show a stage line of the child."""
         stage, fields = message.stage, message.fields
+        if stage in ("refused", "failed"):
+            return  # the reason is said as a problem
         first = self._sweep is None or not scoreboard.read_all()
         if stage == "ready" and fields.get("device") == "simulated" and first:
             self.simulated()
@@ -131,7 +135,7 @@ class Screen:
             self.line(f"Run {run.run_id} is {result.status}: {run.link}")
             self.line(f"Files: {where}")
             self.line(f"To see it: {target.ui_command}")
-        if result.summary and result.summary.simulated:
+        if self._said_simulated:
             self.simulated()
 
     def _table(self, name: str, summary: Summary) -> None:

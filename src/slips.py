@@ -33,11 +33,28 @@ def explain(printed: str, typed: Sequence[str]) -> str:
         match = re.search(pattern, printed, re.DOTALL)
         if match:
             return answer(match, typed)
+    for word in typed:
+        key = word.partition("=")[0].lstrip("+~")
+        if key.partition(".")[0] in GROUPS and not _exists(key):
+            return unknown_key(key)
     lines = [
         line for line in printed.strip().splitlines() if line and "HYDRA_FULL_ERROR" not in line
     ]
     last = lines[-1] if lines else "Hydra gave no reason"
     return f"{' '.join(typed)}: {last}. {HELP}"
+
+
+def _exists(key: str) -> bool:
+    """Does the schema have this dotted key? What lies below an open mapping is not known here."""
+    node: type | None = Config
+    for part in key.split("."):
+        if node is None:
+            return False
+        hint = typing.get_type_hints(node).get(part)
+        if hint is None or hint is Any:
+            return hint is not None
+        node = dataclass_in(hint)
+    return True
 
 
 def _unknown_option(match: re.Match[str], typed: Sequence[str]) -> str:

@@ -86,7 +86,9 @@ def test_resume_skips_what_is_measured_and_says_which_run_and_how_old(broken: An
 
 
 @pytest.mark.parametrize(
-    "change", [{"OMP_NUM_THREADS": "2"}, {"NEURON_RT_EXEC_TIMEOUT": "7"}], ids=lambda c: next(iter(c))
+    "change",
+    [{"OMP_NUM_THREADS": "2"}, {"NEURON_RT_EXEC_TIMEOUT": "7"}],
+    ids=lambda c: next(iter(c)),
 )
 @pytest.mark.slow
 def test_a_changed_timing_variable_is_another_measurement(broken: Any, change: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -60,7 +60,10 @@ def refuse_oversubscription(
 
 @contextmanager
 def leased(
-    wanted: Sequence[int], pool: Sequence[int] | None, folder: Path = FOLDER
+    wanted: Sequence[int],
+    pool: Sequence[int] | None,
+    folder: Path = FOLDER,
+    on_wait: Callable[[], None] = lambda: None,
 ) -> Iterator[list[int]]:
     """Hold `wanted` cores, or as many of `pool`; waits while other jobs of ours hold them.
 
@@ -70,6 +73,7 @@ def leased(
 
     folder.mkdir(parents=True, exist_ok=True)
     candidates = list(pool) if pool is not None else list(wanted)
+    told = False
     while True:
         with contextlib.ExitStack() as locks:
             held: list[int] = []
@@ -82,4 +86,7 @@ def leased(
             if len(held) == len(wanted):
                 yield held
                 return
+        if not told:
+            on_wait()
+            told = True
         time.sleep(POLL_S)
