@@ -178,8 +178,10 @@ def regular_files(directory: Path) -> tuple[list[Path], dict[str, str]]:
     for path in _walk(directory):
         name = str(path.relative_to(directory))
         mode = path.lstat().st_mode
-        if stat.S_ISREG(mode):
+        if stat.S_ISREG(mode) and os.access(path, os.R_OK):
             kept.append(path)
+        elif stat.S_ISREG(mode):
+            skipped[name] = "not readable"
         elif stat.S_ISLNK(mode):
             skipped[name] = f"symbolic link to {os.readlink(path)}"
         elif stat.S_ISDIR(mode):

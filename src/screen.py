@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from .track import scoreboard
+from .track import redact, scoreboard
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -173,11 +173,11 @@ class Screen:
 
     def line(self, text: str) -> None:
         self._stop_spinner()
-        self._out.print(escape(text))
+        self._out.print(escape(redact.text(text)))
 
     def problem(self, text: str) -> None:
         self._stop_spinner()
-        self._err.print(escape(text), style="bold red")
+        self._err.print(escape(redact.text(text)), style="bold red")
 
     def _stop_spinner(self) -> None:
         if self._status is not None:

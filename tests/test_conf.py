@@ -40,8 +40,8 @@ def test_the_implementations_a_workload_lists_are_the_functions_it_has(path: Pat
     module = REPOSITORY / "src/measure/workloads" / f"{path.stem}.py"
     if path.stem == "custom":
         pytest.skip("a custom workload's functions are the user's")
-    functions = {node.name for node in ast.parse(module.read_text()).body
-                 if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")}  # fmt: skip
+    names = {n.name for n in ast.parse(module.read_text()).body if isinstance(n, ast.FunctionDef)}
+    functions = {name for name in names if not name.startswith("_")}
     listed = OmegaConf.load(path).implementations
     assert listed[0] == "naive"
     assert set(listed) == functions - {"make_inputs", "bytes_moved", "flops"}

@@ -1,4 +1,4 @@
-"""Sweeps through the whole product: nine runs, a failing job, resume, preview, workers, from_run."""
+"""Sweeps through the whole product: nine runs, a failing job, resume, preview, workers."""
 
 from __future__ import annotations
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sqlite3
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from ..errors import UserError
 from ..rules import URI_SCHEMES
 from ..schema import TrackingConfig
 from . import redact
+from .identity import REPOSITORY
 from .probe import probe
 
 DATABASE = "mlflow.db"
@@ -61,11 +64,12 @@ class Store:
     @property
     def ui_command(self) -> str:
         """The exact line that shows this store, for a shell."""
-        import shlex
-
         if self.is_server:
             return self.shown_uri
-        return f"mlflow ui --workers 1 --backend-store-uri {shlex.quote(self.shown_uri)}"
+        if self.local and self.root == REPOSITORY / "mlruns":
+            return os.path.relpath(REPOSITORY / "scripts" / "ui")
+        uri = shlex.quote(self.shown_uri)
+        return f"{shlex.quote(sys.executable)} -m mlflow ui --workers 1 --backend-store-uri {uri}"
 
 
 def locate(tracking: TrackingConfig, cwd: Path, repository: Path) -> Store:
