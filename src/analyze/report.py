@@ -5,8 +5,6 @@ Called by run.py and ingest.py. Times are microseconds; what is missing is shown
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,11 +12,9 @@ from typing import Any
 from ..rules import format_shape
 from ..schema import Spec
 from .health import Health
+from .markup import NONE, bullets, cell, count, grid, number, quoted, text
 from .operators import StepRow, Summary
 
-NONE = "—"
-# Characters that start Markdown; an underscore inside a word does not.
-MARKUP = re.compile(r"[\\`*|]|\](?=\()|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 SIMULATED_NOTE = (
     "These numbers are simulated. Device time comes from a cost model that was fitted to one "
     "published table; host times are those of this computer's Python. Neither is a measurement "
@@ -68,9 +64,9 @@ def table(summary: Summary, most: int | None = None) -> Table:
         rows=tuple(_cells(row) for row in shown),
         totals=(
             "Total on the device",
-            _count(metrics.get("operator_calls")),
-            _number(metrics.get("self_cpu_us")),
-            _number(metrics.get("self_neuron_us")),
+            count(metrics.get("operator_calls")),
+            number(metrics.get("self_cpu_us")),
+            number(metrics.get("self_neuron_us")),
             "100.0" if has_percent else NONE,
         ),
         note=f"Not listed: {'; '.join(notes)}." if notes else "",
@@ -83,19 +79,24 @@ def markdown(
     health: Health | None,
     environment: Mapping[str, Any] | None,
     error: str | None,
+    sections: Sequence[str] = (),
 ) -> str:
-    """Write the report of one run, finished or not; parts that do not exist are left out."""
+    """Write the report of one run, finished or not; parts that do not exist are left out.
+
+    `sections` are more parts in Markdown, from deeper.py.
+    """
     simulated = _is_simulated(spec, summary, environment)
     parts = [f"# {_title(spec, simulated, error)}"]
     if simulated:
         parts.append(SIMULATED_NOTE)
     if error:
-        parts.append(f"**FAILED**, so there is no result to compare:\n\n{_quoted(error)}")
+        parts.append(f"**FAILED**, so there is no result to compare:\n\n{quoted(error)}")
     if health:
-        parts.append(f"**{_text(health.line)}**")
+        parts.append(f"**{text(health.line)}**")
     parts.append(f"## What was run\n\n{_asked(spec)}")
     if summary:
         parts += _results(summary, simulated)
+    parts += sections
     if health:
         parts.append(f"## Health: {health.status}\n\n{_checks(health)}")
     if environment:
@@ -111,7 +112,7 @@ def _title(spec: Spec, simulated: bool, error: str | None) -> str:
         title = f"FAILED: {reason[:120]}{'...' if len(reason) > 120 else ''} ({title})"
     if simulated:
         title = f"SIMULATED (simulated device, no hardware): {title}"
-    return _text(title)
+    return text(title)
 
 
 def _is_simulated(
@@ -143,14 +144,14 @@ def _asked(spec: Spec) -> str:
         lines["typed"] = " ".join(spec.overrides)
     if spec.description:
         lines["description"] = spec.description
-    return _bullets(lines)
+    return bullets(lines)
 
 
 def _results(summary: Summary, simulated: bool) -> list[str]:
     metrics = summary.metrics
     word = ", simulated" if simulated else ""
     headlines = [
-        (title, _count(metrics[key]) if "(us)" not in title else _number(metrics[key]))
+        (title, count(metrics[key]) if "(us)" not in title else number(metrics[key]))
         for key, title in HEADLINES.items()
         if key in metrics
     ]
@@ -158,17 +159,17 @@ def _results(summary: Summary, simulated: bool) -> list[str]:
     spread = ""
     if len(summary.window_self_neuron_us) > 1:
         low, high = min(summary.window_self_neuron_us), max(summary.window_self_neuron_us)
-        spread = f" Self NEURON ranged from {_number(low)} to {_number(high)} us over the windows."
+        spread = f" Self NEURON ranged from {number(low)} to {number(high)} us over the windows."
     laid = table(summary)
-    rows = [(f"`{_cell(row[0])}`", *row[1:]) for row in laid.rows]
+    rows = [(f"`{cell(row[0])}`", *row[1:]) for row in laid.rows]
     headline_part = (
-        f"## Result per step{word}\n\n{_grid(('Metric', 'Value'), headlines)}\n\n"
-        f"Median over {summary.windows} window(s). Source of device time: {_text(source)}.{spread} "
+        f"## Result per step{word}\n\n{grid(('Metric', 'Value'), headlines)}\n\n"
+        f"Median over {summary.windows} window(s). Source of device time: {text(source)}.{spread} "
         "Self CPU is host dispatch time and is not to be added to Self NEURON: the host and the "
         "device work side by side."
     )
     operator_part = (
-        f"## Operators per step{word}\n\n{_grid(laid.header, [*rows, laid.totals])}\n\n"
+        f"## Operators per step{word}\n\n{grid(laid.header, [*rows, laid.totals])}\n\n"
         f"{laid.note + ' ' if laid.note else ''}{NONE} means no device time. Totals are medians "
         "of the windows' totals and count the operators that have device time."
     )
@@ -176,8 +177,8 @@ def _results(summary: Summary, simulated: bool) -> list[str]:
 
 
 def _checks(health: Health) -> str:
-    rows = [(check.name, check.status, _text(check.message)) for check in health.checks]
-    return _grid(("Check", "Status", "Found"), rows, align="---")
+    rows = [(check.name, check.status, text(check.message)) for check in health.checks]
+    return grid(("Check", "Status", "Found"), rows, align="---")
 
 
 def _environment(environment: Mapping[str, Any]) -> str:
@@ -187,56 +188,20 @@ def _environment(environment: Mapping[str, Any]) -> str:
             lines.update(value)
         elif isinstance(value, (str, int, float)):
             lines[key] = value
-    return _bullets({key: value for key, value in lines.items() if value not in (None, "")})
+    return bullets({key: value for key, value in lines.items() if value not in (None, "")})
 
 
 def _cells(row: StepRow) -> tuple[str, ...]:
     return (
         row.name,
-        _count(row.calls),
-        _number(row.self_cpu_us),
-        _number(row.self_neuron_us),
-        _number(row.neuron_percent),
+        count(row.calls),
+        number(row.self_cpu_us),
+        number(row.self_neuron_us),
+        number(row.neuron_percent),
     )
-
-
-def _number(value: float | None) -> str:
-    return NONE if value is None else f"{value:,.1f}"
-
-
-def _count(value: float | None) -> str:
-    """A median of counts per step: mostly whole."""
-    if value is None:
-        return NONE
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
 
 
 def _shape(spec: Spec) -> str:
     shape = spec.config.input.shape
     sizes = format_shape(shape) if isinstance(shape, (list, tuple)) else str(shape)
     return f"{sizes} {spec.config.input.dtype}"
-
-
-def _bullets(lines: Mapping[str, Any]) -> str:
-    return "\n".join(f"- {_text(str(key))}: {_text(str(value))}" for key, value in lines.items())
-
-
-def _grid(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], align: str = "---:") -> str:
-    lines = (header, ("---", *[align] * (len(header) - 1)), *rows)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _cell(name: str) -> str:
-    """An operator's name as code in a table cell."""
-    return " ".join(name.split()).replace("|", "\\|").replace("`", "'")
-
-
-def _text(text: str) -> str:
-    """Foreign text on one line, with nothing that Markdown or HTML would take for its own."""
-    text = html.escape(" ".join(text.split()), quote=False)
-    return MARKUP.sub(r"\\\g<0>", text)
-
-
-def _quoted(error: str) -> str:
-    """The whole reason, line by line, as a literal block."""
-    return "\n".join(f"    {line}" for line in error.strip().splitlines())

@@ -51,7 +51,7 @@ class _Sum:
 def read_steps(path: Path) -> list[StepMark]:
     """Return the steps that the trace marks, in order of time; UserError when it is no trace."""
     marks = []
-    for event in _complete_events(_load(path)):
+    for event in complete_events(load(path)):
         match = STEP_MARK.fullmatch(event["name"])
         if match and event.get("cat") == "user_annotation":
             marks.append(StepMark(int(match[1]), float(event["ts"]), float(event["dur"])))
@@ -66,7 +66,7 @@ def read_operators(path: Path) -> list[OperatorRow]:
     has it). Device time is not in here: trace.json's device rows are not bound to one meaning.
     """
     threads: dict[tuple[Any, Any], list[_Span]] = {}
-    for event in _complete_events(_load(path)):
+    for event in complete_events(load(path)):
         if event.get("cat") in HOST_CATEGORIES:
             thread = (str(event.get("pid")), str(event.get("tid")))
             threads.setdefault(thread, []).append(_span(event))
@@ -128,7 +128,8 @@ def _span(event: dict[str, Any]) -> _Span:
     return _Span(name, event["cat"], start, start + round(event["dur"] * 1000))
 
 
-def _complete_events(data: Any) -> Iterator[dict[str, Any]]:
+def complete_events(data: Any) -> Iterator[dict[str, Any]]:
+    """Yield the events that have a start and a length; what has another form is passed over."""
     events = data.get("traceEvents", []) if isinstance(data, dict) else data
     for event in events if isinstance(events, list) else []:
         if (
@@ -141,7 +142,8 @@ def _complete_events(data: Any) -> Iterator[dict[str, Any]]:
             yield event
 
 
-def _load(path: Path) -> Any:
+def load(path: Path) -> Any:
+    """Return the parsed trace; UserError when it cannot be read."""
     try:
         return json.loads(path.read_bytes())
     except OSError as error:

@@ -77,6 +77,7 @@ def conclude(
     """
     _hide_secrets(directory, spec)
     rows, summary, health, problem = _analyzed(directory, spec)
+    summary, sections = _looked_deeper(directory, spec, rows, summary)
     whole = error is None and not killed
     notes.update(directory, ended="killed" if killed else "measured" if whole else "failed")
     error = error or ("stopped by the user" if killed else problem)
@@ -92,7 +93,7 @@ def conclude(
         operators=rows,
     )
     try:
-        _write(directory, spec, outcome)
+        _write(directory, spec, outcome, sections)
     except OSError as failure:  # a full disk: what is there is still worth tracking
         reason = f"{directory}: could not write the summary ({failure.strerror or failure})"
         return replace(outcome, status=KILLED if killed else FAILED, error=error or reason)
@@ -121,6 +122,22 @@ def _analyzed(
     return rows, summary, examined, problem
 
 
+def _looked_deeper(
+    directory: Path, spec: Spec, rows: rundir.Operators | None, summary: Summary | None
+) -> tuple[Summary | None, tuple[str, ...]]:
+    """Add books, roofline and advice; what fails in there costs no more than itself."""
+    from ..analyze import deeper
+
+    if rows is None or summary is None:
+        return summary, ()
+    try:
+        found = deeper.examine(directory, spec, rows, summary)
+    except Exception as error:
+        log.warning("%s", _words("books, roofline and timeline could not be made", error))
+        return summary, ()
+    return replace(summary, metrics={**summary.metrics, **found.metrics}), found.sections
+
+
 def _hide_secrets(directory: Path, spec: Spec) -> None:
     """Take secrets out of what the child wrote beside the profile, before it goes anywhere."""
     found = rundir.read_json(directory / rundir.ENVIRONMENT)
@@ -144,7 +161,7 @@ def _words(what: str, error: Exception) -> str:
     return f"{what} ({type(error).__name__}: {error})"
 
 
-def _write(directory: Path, spec: Spec, outcome: Outcome) -> None:
+def _write(directory: Path, spec: Spec, outcome: Outcome, sections: tuple[str, ...] = ()) -> None:
     for name, data in ((rundir.SUMMARY, outcome.summary), (rundir.HEALTH, outcome.health)):
         if data is not None:
             rundir.write_json(directory / name, _finite(asdict(data)))
@@ -153,7 +170,7 @@ def _write(directory: Path, spec: Spec, outcome: Outcome) -> None:
     else:
         (directory / rundir.ERROR).unlink(missing_ok=True)
     try:
-        report = _report(directory, spec, outcome)
+        report = _report(directory, spec, outcome, sections)
     except Exception as error:
         log.warning("%s", _words(f"{rundir.REPORT} could not be written", error))
     else:
@@ -169,9 +186,11 @@ def _finite(data: Any) -> Any:
     return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
-def _report(directory: Path, spec: Spec, outcome: Outcome) -> str:
+def _report(directory: Path, spec: Spec, outcome: Outcome, sections: tuple[str, ...]) -> str:
     from ..analyze import report
 
     environment: dict[str, Any] | None = rundir.read_json(directory / rundir.ENVIRONMENT)
     shown = spec_from_json(redact.tree(spec.to_json()))
-    return report.markdown(shown, outcome.summary, outcome.health, environment, outcome.error)
+    return report.markdown(
+        shown, outcome.summary, outcome.health, environment, outcome.error, sections
+    )
