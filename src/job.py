@@ -33,15 +33,18 @@ class Parent:
         self._out = os.fdopen(int(os.environ[STAGE_FD]), "w", encoding="utf-8", buffering=1)
         self._commands: queue.Queue[str] = queue.Queue()
         self.is_ready = False
+        self.is_over = False
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
         for line in sys.stdin:
             self._commands.put(line.strip())
-        os._exit(0)  # end of file: nobody is left to measure for
+        if not self.is_over:
+            os._exit(0)  # end of file: nobody is left to measure for
 
     def say(self, stage: str, **fields: Any) -> None:
         self.is_ready = self.is_ready or stage == "ready"
+        self.is_over = stage in ("done", "refused", "failed")
         sys.stdout.flush()  # into child.log before the parent may end this process
         print(json.dumps({"stage": stage, **fields}), file=self._out, flush=True)
 
@@ -71,6 +74,7 @@ class Phases:
 def measure(directory: Path, spec: Spec, parent: Parent) -> None:
     """Run the whole protocol for one run directory; what it measured is in the directory."""
     config, phases = spec.config, Phases()
+    environ = dict(os.environ)  # as the parent made it; opening a device may add to it
     with phases.timed("import"):
         torch = _import_torch(config.device.name)
         from .measure import caches, capture, environment, numerics, session_files, variants
@@ -78,7 +82,7 @@ def measure(directory: Path, spec: Spec, parent: Parent) -> None:
 
     with phases.timed("device_init"):
         device = choose.open_device(config)
-    stamp = environment.stamp(device)
+    stamp = environment.stamp(device, environ)
     rundir.write_json(directory / rundir.ENVIRONMENT, stamp)
     parent.say(
         "ready",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 from .devices import Device
@@ -15,8 +16,11 @@ from .devices import Device
 PREFIXES = ("NEURON_", "TORCH_NEURONX_", "XLA_", "NKI_")
 
 
-def stamp(device: Device) -> dict[str, Any]:
-    """Versions, device and every variable that can change timing."""
+def stamp(device: Device, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Versions, device and every variable that can change timing.
+
+    `environ` is the environment as it was before the device was opened.
+    """
     return {
         "device": device.name,
         "device_description": device.description,
@@ -29,7 +33,7 @@ def stamp(device: Device) -> dict[str, Any]:
         "load_average": _load_average(),
         "host": socket.gethostname(),
         "variables": {
-            key: value for key, value in sorted(os.environ.items()) if key.startswith(PREFIXES)
+            key: value for key, value in sorted(environ.items()) if key.startswith(PREFIXES)
         },
     }
 

@@ -176,12 +176,23 @@ def test_a_warm_program_leaves_a_neff_only_with_a_cache(record: Any, tmp_path: P
 
 
 def test_a_compile_leaves_its_neff_in_the_cache_that_the_environment_names(tmp_path: Path) -> None:
+    x = torch.ones(13, device="neuron")
     os.environ["TORCH_NEURONX_NEFF_CACHE_DIR"] = str(tmp_path)
     program = torch.compile(lambda x: x * 5 - 3, backend="neuron", fullgraph=True, dynamic=False)
-    program(torch.ones(13, device="neuron"))
+    program(x)
     (cached,) = tmp_path.iterdir()
     assert cached.name.startswith("neff_")
     assert cached.name.endswith(".neff.simulated.json")
+
+
+def test_the_first_call_of_an_eager_operator_leaves_its_neff_and_the_next_none(
+    tmp_path: Path,
+) -> None:
+    x = torch.ones(21, device="neuron")
+    os.environ["TORCH_NEURONX_NEFF_CACHE_DIR"] = str(tmp_path)
+    for _ in range(2):
+        torch.tan(x)
+        assert len(list(tmp_path.iterdir())) == 1
 
 
 def test_a_compile_inside_the_window_is_told_from_one_before_it(

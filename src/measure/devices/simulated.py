@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import json
+import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import torch
@@ -12,6 +16,8 @@ from ...errors import UserError
 from ...schema import Config
 from .. import simulator
 from . import Device, Executions
+
+NEFF_CACHE = "TORCH_NEURONX_NEFF_CACHE_DIR"
 
 
 def open_device(config: Config) -> Device:
@@ -26,6 +32,7 @@ def open_device(config: Config) -> Device:
     cost = config.device.cost
     if cost is None:
         raise UserError("device.cost: no cost model. Type device=simulated to get the default one.")
+    cache = _neff_cache(config)
     simulator.install(
         simulator.CostModel(
             dispatch_us=cost.dispatch_us,
@@ -47,7 +54,18 @@ def open_device(config: Config) -> Device:
         executions=_executions,
         description="simulated NeuronCore, device time from a cost model",
         versions={"torch": torch.__version__},
+        neff_cache_dir=cache,
     )
+
+
+def _neff_cache(config: Config) -> str:
+    """The chosen NEFF cache, else an empty one of this process: each simulated run starts cold."""
+    cache = config.profiler.neff_cache_dir or os.environ.get(NEFF_CACHE)
+    if cache is None:
+        cache = tempfile.mkdtemp(prefix="simulated-neff-cache-")
+        atexit.register(shutil.rmtree, cache, ignore_errors=True)
+    os.environ[NEFF_CACHE] = cache  # where the simulated compiler looks, as torch_neuronx does
+    return cache
 
 
 def _executions(session: Path) -> Executions | None:

@@ -14,6 +14,7 @@ only makes a view
 - `autocast.py`       which operators `torch.autocast("neuron")` casts
 - `compiler.py`       the Dynamo backend: one graph, one execution
 - `cost.py`           how long an execution takes, and what it moves and computes
+- `neffs.py`          compiled programs, and their files in the NEFF cache
 - `record.py`         executions and copies on the model's clock; visible only after `synchronize()`
 - `device_module.py`  what `torch.neuron` offers
 - `profiling.py`      NeuronConfig, ProfileMode, NeuronProfiler

@@ -8,7 +8,6 @@ each one execution. A graph that leaves the device, or has symbolic shapes, is r
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import torch
 import torch.utils._pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import fused, record, trace_files
+from . import fused, neffs, record
 from .cost import Region, Work, distinct_bytes, flops, region
 from .memory import DEVICE_TYPE, adopt, host_view, on_device
 from .operators import unseen
@@ -85,10 +84,7 @@ class Program:
             f"{one.dtype}{tuple(one.shape)}" for one in inputs if isinstance(one, torch.Tensor)
         )
         names = tuple(str(node.target) for node in graph.graph.nodes if node.op.startswith("call_"))
-        self.model, is_new = record.model_for(f"{graph.code}|{geometry}", "graph", "graph", names)
-        cache = os.environ.get("TORCH_NEURONX_NEFF_CACHE_DIR")
-        if is_new and cache:
-            trace_files.write_neff(cache, self.model)
+        self.model = neffs.program(f"{graph.code}|{geometry}", "graph", "graph", names)
         self.work: Work | None = None
         self.is_measured = False
 

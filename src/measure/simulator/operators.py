@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from . import memory, record
+from . import memory, neffs, record
 from .cost import distinct_bytes, flops, region
 from .memory import CPU_KEYS, DEVICE_TYPE, adopt, host_view, on_device
 from .schemas import Plan, flat, plan_of
@@ -194,7 +194,7 @@ def _enter(call: Call, index: int, outputs: list[torch.Tensor]) -> None:
     work = flops(call.op, call.args, call.kwargs, sources, produced)
     work.bytes = distinct_bytes(map(region, sources)) + distinct_bytes(map(region, produced))
     geometry = ";".join(f"{tensor.dtype}{tuple(tensor.shape)}" for tensor in sources + produced)
-    model, _ = record.model_for(
+    model = neffs.program(
         f"{call.op}|{geometry}", f"aten::{call.plan.name}", "operator", (str(call.op),)
     )
     record.execute(model, work, index)

@@ -8,41 +8,17 @@ pretended binary.
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
 from . import memory, record
+from .neffs import CACHE, SUFFIX, write_json, write_neff
 from .profiling import ProfileMode
 from .record import Event, Model
 
 if TYPE_CHECKING:
     from .sessions import Session
-
-SUFFIX = ".simulated.json"
-
-
-def _write(path: str, content: dict[str, Any]) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    unfinished = f"{path}.{os.getpid()}.part"
-    with open(unfinished, "w", encoding="utf-8") as file:
-        json.dump({"simulated": True, **content}, file, indent=1)
-    os.replace(unfinished, path)
-
-
-def write_neff(cache_dir: str, model: Model) -> str:
-    """Leave a compiled program in a cache directory unless it is there; the path."""
-    path = os.path.join(cache_dir, f"neff_{model.hash}.neff{SUFFIX}")
-    if not os.path.exists(path):
-        content = {
-            "hash": model.hash,
-            "name": model.name,
-            "kind": model.kind,
-            "operators": list(model.operators),
-        }
-        _write(path, content)
-    return path
 
 
 def write(session: Session) -> None:
@@ -50,10 +26,10 @@ def write(session: Session) -> None:
     os.makedirs(session.folder, exist_ok=True)
     modes = session.config.modes
     if ProfileMode.RUNTIME in modes or ProfileMode.DEVICE in modes:
-        _write(os.path.join(session.folder, f"trace_info.pb{SUFFIX}"), _trace_info(session))
+        write_json(os.path.join(session.folder, f"trace_info.pb{SUFFIX}"), _trace_info(session))
     if ProfileMode.RUNTIME in modes:
         events = [_event(event) for event in session.visible]
-        _write(
+        write_json(
             os.path.join(session.folder, f"ntrace.pb{SUFFIX}"),
             {"events": events, "dropped": session.dropped},
         )
@@ -68,11 +44,11 @@ def write(session: Session) -> None:
         kept = [
             {k: v for k, v in sample.items() if k != "peak_resident_bytes"} for sample in samples
         ]
-        _write(os.path.join(session.folder, f"cpu_util.pb{SUFFIX}"), {"samples": kept})
+        write_json(os.path.join(session.folder, f"cpu_util.pb{SUFFIX}"), {"samples": kept})
     if ProfileMode.HOST_MEMORY in modes:
         kept = [{k: sample[k] for k in ("time_ns", "peak_resident_bytes")} for sample in samples]
         device = dict(zip(map(str, record.device.cores), memory.books.allocated_bytes, strict=True))
-        _write(
+        write_json(
             os.path.join(session.folder, f"host_mem.pb{SUFFIX}"),
             {"samples": kept, "device_allocated_bytes": device},
         )
@@ -150,8 +126,8 @@ def _write_device_files(session: Session) -> None:
             by_core.setdefault(event.nc_idx, []).append(_event(event))
     for core, executions in by_core.items():
         path = os.path.join(session.folder, f"profile_nc_{core}_session_1.ntff{SUFFIX}")
-        _write(path, {"nc_idx": core, "executions": executions})
-    cache = session.config.neff_cache_dir or os.environ.get("TORCH_NEURONX_NEFF_CACHE_DIR")
+        write_json(path, {"nc_idx": core, "executions": executions})
+    cache = session.config.neff_cache_dir or os.environ.get(CACHE)
     for core, model in _models(session):
         target = os.path.join(session.folder, f"neff_{model.hash}_vnc_{core}.neff{SUFFIX}")
         if cache:
