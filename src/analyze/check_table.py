@@ -171,8 +171,8 @@ def doubled_time(operators: Operators) -> Check:
         for window in operators.windows
         if window.executions_us
     ]
-    if not ratios:
-        return ok(name, "cannot tell: the lengths of the executions are not known")
+    if not ratios or not any(ratios):
+        return ok(name, "cannot tell: device time or the lengths of the executions are not known")
     ratio = median(ratios)
     if abs(ratio - 2) > DOUBLE_TOLERANCE:
         return ok(name, f"Self NEURON is {ratio:.2f} times the merged executions")

@@ -52,8 +52,12 @@ def merge(events: Iterable[Any]) -> list[Execution]:
 
 
 def _key(event: Mapping[str, Any]) -> tuple[str, ...] | None:
-    more = event.get("extra_attributes_json")
-    extra: Any = json.loads(more) if isinstance(more, str) and more.startswith("{") else {}
+    try:
+        extra = json.loads(event.get("extra_attributes_json") or "{}")
+    except (TypeError, ValueError):
+        extra = {}
+    if not isinstance(extra, Mapping):
+        extra = {}
 
     def value(name: str) -> Any:
         return event[name] if event.get(name) is not None else extra.get(name)

@@ -11,7 +11,12 @@ from typing import Any
 
 from .devices import Device
 
-MOVES = frozenset({"aten::to", "aten::_to_copy", "aten::copy_"})
+MOVES = frozenset(
+    """
+    aten::to aten::_to_copy aten::_to_cpu aten::copy_ aten::_copy_from aten::_copy_from_and_resize
+    """.split()
+)
+_MAKES_ROOM = frozenset({"aten::empty", "aten::empty_strided", "aten::empty_like"})
 # These move or make memory themselves: copying is their work, not a sign of a fall-back.
 _NOT_SUSPECT = MOVES | frozenset(
     """
@@ -58,10 +63,13 @@ def in_trace(events: Iterable[Any]) -> set[str]:
 def _looks_fallen_back(row: Any) -> bool:
     if not row.name.startswith("aten::") or row.name in _NOT_SUSPECT or row.device_time_total:
         return False
-    if not any(child.name in MOVES for child in row.cpu_children):
+    # Beside the copies there may be the CPU's own kernel, a row of the same name. With any other
+    # child it is a composite operator, whose device time may be credited to a neighbour.
+    inside = {child.name for child in row.cpu_children}
+    if not inside & MOVES or inside - MOVES - _MAKES_ROOM - {row.name}:
         return False
     parent = row.cpu_parent
-    while parent is not None:  # the CPU's own kernel inside the fall-back is the same operator
+    while parent is not None:  # what a copy does inside is not to blame
         if parent.name in _NOT_SUSPECT:
             return False
         parent = parent.cpu_parent

@@ -65,6 +65,7 @@ class Outcome:
             "dropped_keywords": ", ".join(self.operators.dropped_keywords),
             "fallback_operators": ", ".join(fallback or ()),
             "neff_cache": cache.state if cache else None,
+            "neff_cache_misses": str(cache.misses) if cache else None,
         }
 
 

@@ -9,36 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from omegaconf import OmegaConf
+
 from src import rules, rundir
 from src.analyze.health import Health
 from src.errors import MeasureError, UserError
-from src.schema import (
-    CompileConfig,
-    Config,
-    DeviceConfig,
-    InputConfig,
-    ProfilerConfig,
-    Spec,
-    TrackingConfig,
-    VariantConfig,
-    WorkloadConfig,
-)
+from src.schema import Config, Spec, config_from_mapping
 from src.track import child, outcome
+from tests import running
 
 HERE = Path(__file__).parent
 CURRENT = HERE / "current"
 PLAIN_US = 1971.814
 """Self NEURON of naive RMSNorm on the small input, by the stand-in's cost model."""
-MODES = {
-    "runtime": ["RUNTIME"],
-    "combined": ["DEVICE", "RUNTIME"],
-    "full": ["DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY"],
-}
-VARIANTS = {
-    "naive": VariantConfig("naive", "naive"),
-    "fused": VariantConfig("fused", "fused"),
-    "compiled": VariantConfig("compiled", "naive", CompileConfig()),
-}
 
 
 @dataclass(frozen=True)
@@ -69,18 +54,22 @@ class Result:
         return (self.directory / rundir.CHILD_LOG).read_text(errors="replace")
 
 
-def spec(variant: str = "naive", profiler: str = "runtime", **profiler_fields: Any) -> Spec:
-    """A run of the small input on device=neuron, in two windows."""
-    asked = {"name": profiler, "modes": MODES[profiler], "repeats": 2, **profiler_fields}
-    config = Config(
-        workload=WorkloadConfig("rms_norm", ["naive", "fused"]),
-        variant=VARIANTS[variant],
-        input=InputConfig("small", [1, 128, 1024]),
-        profiler=ProfilerConfig(**asked),
-        device=DeviceConfig("neuron"),
-        tracking=TrackingConfig("none"),
-    )
-    return Spec(rules.checked(config))
+def spec(
+    variant: str = "naive", profiler: str = "runtime", device: str = "neuron", **fields: Any
+) -> Spec:
+    """A run of the small input on device=neuron, in two windows, composed as the product does."""
+    typed = [
+        f"variant={variant}",
+        f"profiler={profiler}",
+        "input=small",
+        f"device={device}",
+        "tracking=none",
+        *(f"profiler.{name}={value}" for name, value in {"repeats": 2, **fields}.items()),
+    ]
+    ConfigStore.instance().store(name="schema", node=Config)
+    with initialize_config_dir(str(running.REPOSITORY / "conf"), version_base="1.3"):
+        composed: Any = OmegaConf.to_container(compose("config", typed), resolve=True)
+    return Spec(rules.checked(config_from_mapping(composed)))
 
 
 def environment(root: Path, mood: str = "", product: Path = CURRENT, **more: str) -> dict[str, str]:

@@ -45,3 +45,22 @@ def test_a_library_that_breaks_the_import_of_torch_is_refused_in_words(tmp_path:
     run = asking.measure(tmp_path, environ=environ)
     assert run.status == "REFUSED"
     assert "native library does not load" in run.message
+
+
+def test_auto_takes_a_library_that_works(measure: Measure) -> None:
+    asked = asking.spec()
+    asked.config.device.name = "auto"
+    run = measure(asked=asked)
+    assert run.ready["device"] == "neuron"
+    assert run.tags["device_time_source"] == "key_averages"
+
+
+@pytest.mark.slow
+def test_the_simulator_has_the_device_for_itself_beside_a_library_that_works(
+    tmp_path: Path,
+) -> None:
+    simulated = asking.spec(device="simulated")
+    run = asking.measure(tmp_path, asked=simulated)
+    assert run.status == "FINISHED", run.message
+    assert run.ready["device"] == "simulated"
+    assert run.diary == []  # torch was told not to load it

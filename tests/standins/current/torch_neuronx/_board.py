@@ -59,6 +59,8 @@ simulator = _load_simulator()
 memory = importlib.import_module("_standin_simulator.memory")
 record = importlib.import_module("_standin_simulator.record")
 _wait = record.synchronize
+# The cache is this library's: the simulator must not leave files of its own in it.
+importlib.import_module("_standin_simulator.neffs").write_neff = lambda *_: ""
 
 
 def power_on() -> None:
