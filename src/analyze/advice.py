@@ -152,7 +152,7 @@ def _fewer_executions(facts: Facts) -> str:
     if fixed is None or not total or fixed.executions <= 1:
         return ""
     share = min(fixed.us / total, 1.0)
-    noun = "device executions" if fixed.counted else "operator calls (executions are not known)"
+    noun = "device executions" if fixed.counted else "operator calls (executions are not counted)"
     said = (
         f"{fixed.executions:,.4g} {noun} at about {fixed.each_us:,.0f} us of fixed cost each "
         f"({fixed.source}) are {fixed.us:,.0f} of {total:,.0f} us, {share:.0%} of Self NEURON."

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .device_clock import DeviceClock, Run
-from .spans import OPERATOR, Trace, length, nest, union
+from .spans import Span, Trace, length, nest, union
 
 MOVES = frozenset({"aten::copy_", "aten::_to_copy", "aten::_local_scalar_dense"})
 
@@ -110,18 +110,17 @@ def host_book(trace: Trace) -> HostBook | None:
     """Balance the marked steps; None when the trace marks none."""
     if not trace.marks:
         return None
+    inside: list[list[Span]] = [[] for _ in trace.marks]
+    for one in trace.spans:
+        place = trace.mark_of(one) if one.is_operator else None
+        if place is not None and one.thread == trace.marks[place].thread:
+            inside[place].append(one)
     span = own = outside = 0
-    operators = [one for one in trace.spans if one.category == OPERATOR]
-    for mark in trace.marks:
-        inside = [
-            one
-            for one in operators
-            if one.thread == mark.thread and mark.start_ns <= one.start_ns < mark.end_ns
-        ]
+    for mark, operators in zip(trace.marks, inside, strict=True):
         whole = mark.end_ns - mark.start_ns
         span += whole
-        own += sum(one.self_ns for one in nest(inside))  # without the annotations between them
-        covered = union((one.start_ns, min(one.end_ns, mark.end_ns)) for one in inside)
+        own += sum(one.self_ns for one in nest(operators))  # without the annotations between them
+        covered = union((one.start_ns, min(one.end_ns, mark.end_ns)) for one in operators)
         outside += whole - length(covered)
     scale = 1000 * len(trace.marks)
     return HostBook(span / scale, own / scale, outside / scale, (span - own - outside) / scale)

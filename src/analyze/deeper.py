@@ -7,7 +7,7 @@ never changes the profile. What cannot be told is left out, and said in the repo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -56,9 +56,14 @@ def examine(
 
     `engines` are fractions 0..1 that neuron-explorer measured, as roofline.bound takes them.
     """
+    stamp = rundir.read_json(directory / rundir.ENVIRONMENT)
+    environment: Mapping[str, Any] = stamp if isinstance(stamp, Mapping) else {}
+    if "simulated" in (spec.config.device.name, environment.get("device")):
+        summary = replace(summary, simulated=True)  # also when it has no device time at all
     seen = window.read_all(directory / rundir.PROFILE, operators, summary.simulated)
     shown = window.middle(seen)
-    facts = _facts(directory, spec, operators, summary, shown, engines)
+    work = roofline.work_from(rundir.read_json(directory / rundir.WORK))
+    facts = facts_of(spec, operators, summary, shown, environment, work, engines)
     limits = limits_of(facts)
     for name, data in ((TABLES, tables_of(shown, len(seen), summary)), (ROOFLINE, limits)):
         if data:
@@ -148,17 +153,16 @@ def limits_of(facts: Facts) -> dict[str, Any]:
     }
 
 
-def _facts(
-    directory: Path,
+def facts_of(
     spec: Spec,
     operators: Operators,
     summary: Summary,
     shown: Seen | None,
-    engines: Mapping[str, float] | None,
+    environment: Mapping[str, Any],
+    work: roofline.Work | None,
+    engines: Mapping[str, float] | None = None,
 ) -> Facts:
-    stamp = rundir.read_json(directory / rundir.ENVIRONMENT)
-    environment: Mapping[str, Any] = stamp if isinstance(stamp, Mapping) else {}
-    work = roofline.work_from(rundir.read_json(directory / rundir.WORK))
+    """Gather what roofline and advice need; the fixed cost and the bound of hardware runs only."""
     dtype = work.dtype if work else spec.config.input.dtype
     core = peaks(environment.get("chip"), environment.get("lnc"), dtype)
     least = roofline.floor(work, core) if work else None
@@ -170,11 +174,11 @@ def _facts(
         if row.self_neuron_us and row.calls and not summary.simulated
     ]
     fixed = bound = None
-    if not summary.simulated:
+    if not summary.simulated and total:
         fixed = roofline.dispatch(
             metrics.get("executions"), metrics.get("operator_calls"), min(cheapest, default=None)
         )
-        if total and (least is not None or fixed is not None):
+        if least is not None or fixed is not None:
             bound = roofline.bound(total, least or roofline.Floor(None, None), fixed, engines)
     return Facts(
         config=spec.config,

@@ -6,6 +6,7 @@ trace's own kernel rows; for the simulated device the cost model's clock, which 
 
 from __future__ import annotations
 
+import bisect
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -119,20 +120,23 @@ def _named_as_published(event: Mapping[str, Any]) -> dict[str, Any]:
 
 def _copies(rows: Iterable[Mapping[str, Any]], runs: tuple[Run, ...]) -> tuple[Copy, ...]:
     found = []
+    by_core: dict[str, list[Run]] = {}
+    for run in runs:  # in order of start
+        by_core.setdefault(run.core, []).append(run)
     for row in rows:
         direction = COPIES.get(str(row.get("name")))
         start = row["timestamp"]
         if direction is None or not isinstance(start, (int, float)):
             continue
-        core = str(row.get("nc_idx"))
+        own = by_core.get(str(row.get("nc_idx")), [])
         # Reads come after the execution that made the value, writes before the one that needs it.
-        after = [run for run in runs if run.core == core and run.start_ns >= start]
+        place = bisect.bisect_left(own, start, key=lambda run: run.start_ns)
         size = row.get("bytes")
         found.append(
             Copy(
                 direction,
                 int(size) if isinstance(size, (int, float)) else None,
-                after[0].name if after and direction == "host to device" else None,
+                own[place].name if place < len(own) and direction == "host to device" else None,
             )
         )
     return tuple(found)

@@ -14,7 +14,7 @@ MARKUP = re.compile(r"[\\`*|]|\](?=\()|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 
 def number(value: float | None) -> str:
     """One decimal; a dash for what is missing."""
-    return NONE if value is None else f"{value:,.1f}"
+    return NONE if value is None else f"{round(value, 1) + 0.0:,.1f}"  # -0.0 is 0.0
 
 
 def count(value: float | None) -> str:
@@ -22,6 +22,11 @@ def count(value: float | None) -> str:
     if value is None:
         return NONE
     return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+
+
+def some(number_of: float | None, noun: str) -> str:
+    """A count with its noun: 1 execution, 6 executions."""
+    return f"{count(number_of)} {noun}{'' if number_of == 1 else 's'}"
 
 
 def bullets(lines: Mapping[str, Any]) -> str:

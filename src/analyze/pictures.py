@@ -14,7 +14,7 @@ from . import timeline
 from .books import DeviceBook, HostBook
 from .device_clock import DeviceClock
 from .grouped import host_lane
-from .markup import number
+from .markup import number, some
 from .operators import Summary
 from .spans import Trace
 from .timeline import Box, Lane
@@ -85,7 +85,7 @@ def _title(spec: Spec, summary: Summary) -> str:
 
 def _host_caption(book: HostBook | None, simulated: bool, operators: int) -> str:
     clock = "this computer's Python, not Trainium's host" if simulated else "clock: trace.json"
-    told = f"{operators} outermost operators"
+    told = some(operators, "outermost operator")
     if book is not None:
         told += (
             f"; per step {number(book.span_us)} us: {number(book.operators_us)} in operators, "
@@ -98,7 +98,7 @@ def _device_caption(clock: DeviceClock | None, book: DeviceBook | None) -> str:
     if clock is None or book is None:
         return ""
     return (
-        f"{len(clock.runs)} executions; per step {number(book.span_us)} us: "
-        f"{number(book.union_us)} busy, {number(book.idle_us)} idle in {book.gaps} gaps "
+        f"{some(len(clock.runs), 'execution')}; per step {number(book.span_us)} us: "
+        f"{number(book.union_us)} busy, {number(book.idle_us)} idle in {some(book.gaps, 'gap')} "
         f"(clock: {clock.source})"
     )

@@ -11,7 +11,7 @@ from . import books, grouped
 from .advice import SIMULATED, Facts, advise, hot_operators
 from .chips import SOURCE
 from .device_clock import DeviceClock
-from .markup import cell, count, grid, number, text
+from .markup import cell, count, grid, number, some, text
 from .operators import Summary
 from .spread import METHOD, over_windows
 from .window import Seen
@@ -55,14 +55,14 @@ def _books(shown: Seen, windows: int, summary: Summary, word: str) -> str:
     else:
         rows = [("Self NEURON of the operators", number(book.self_neuron_us))]
         rows.append(("+ idle: no core executes", number(book.idle_us)))
-        if book.overlap_us:
+        if number(book.overlap_us) != "0.0":
             rows.append(("- overlap: cores side by side", number(book.overlap_us)))
         rows += [
             ("- residual: Self NEURON - executions", number(book.residual_us)),
             ("**= span: first start to last end**", f"**{number(book.span_us)}**"),
         ]
         parts.append(
-            f"{grid(('Device (us)', 'Value'), rows)}\n\n{count(book.executions)} executions, "
+            f"{grid(('Device (us)', 'Value'), rows)}\n\n{some(book.executions, 'execution')}, "
             f"{number(book.busy_us)} us. Clock: {text(book.source)}. {_gaps(book, shown.steps)}"
         )
     if shown.host is not None:
@@ -79,7 +79,7 @@ def _books(shown: Seen, windows: int, summary: Summary, word: str) -> str:
             f"are not added to the device's.{whose}"
         )
     parts += [_copies(shown.clock, books.copy_operators(shown.trace)), _spread(summary)]
-    parts.append(f"{windows} window(s) could be read; the metrics are medians over them.")
+    parts.append(f"{some(windows, 'window')} could be read; the metrics are medians over them.")
     return "\n\n".join(filter(None, parts))
 
 
@@ -89,9 +89,9 @@ def _gaps(book: books.DeviceBook, steps: int) -> str:
     before = list(book.gap_us_before.items())[:MOST_GAPS]
     listed = ", ".join(f"`{cell(name)}` {number(us)} us" for name, us in before)
     return (
-        f"{book.gaps} gaps in {steps} step(s), the longest {number(book.longest_gap_us)} us before "
-        f"`{cell(book.longest_gap_before or '')}`. Waiting per step, by the operator that came "
-        f"next: {listed}."
+        f"{some(book.gaps, 'gap')} in {some(steps, 'step')}, the longest "
+        f"{number(book.longest_gap_us)} us before `{cell(book.longest_gap_before or '')}`. "
+        f"Waiting per step, by the operator that came next: {listed}."
     )
 
 

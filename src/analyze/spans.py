@@ -5,8 +5,10 @@ Called by deeper.py, once a window. Never adds a host time to a device time.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -73,9 +75,16 @@ class Trace:
 
     def inside_steps(self, span: Span) -> bool:
         """Whether a span starts inside a marked step; without any mark all of them count."""
-        return not self.marks or any(
-            mark.start_ns <= span.start_ns < mark.end_ns for mark in self.marks
-        )
+        return not self.marks or self.mark_of(span) is not None
+
+    def mark_of(self, span: Span) -> int | None:
+        """Place in `marks` of the step in which a span starts."""
+        place = bisect.bisect_right(self.mark_starts, span.start_ns) - 1
+        return place if place >= 0 and span.start_ns < self.marks[place].end_ns else None
+
+    @cached_property
+    def mark_starts(self) -> list[int]:
+        return [mark.start_ns for mark in self.marks]
 
     def ancestors(self, place: int | None) -> Iterable[int]:
         """The span itself and those around it, innermost first."""
@@ -86,7 +95,11 @@ class Trace:
 
 def read(path: Path) -> Trace:
     """Read a trace; UserError when it is none."""
-    data = load(path)
+    return parse(load(path))
+
+
+def parse(data: Any) -> Trace:
+    """Take the spans and rows out of a parsed trace."""
     host: list[Span] = []
     rows: list[DeviceRow] = []
     dispatch: list[Span] = []
