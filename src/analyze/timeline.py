@@ -21,6 +21,7 @@ TOPS = (58, 176)  # of the two lanes
 LEGEND = 284
 MOST_BOXES = 600
 THIN = 0.8  # px; narrower neighbours are drawn as one
+SEEN = 0.3  # px; narrower gaps are not drawn
 LETTER = 6.4  # px a letter of 11 px sans-serif takes, about
 # Light enough for dark text on top (Okabe and Ito's colours, mixed with white).
 COLOURS = ("#8ec7ec", "#f5c26b", "#7fd1b4", "#e3a9cc", "#f2b199", "#b5b9ef", "#d9d27a", "#a9cfa0")
@@ -110,7 +111,8 @@ def gaps(lane: Lane) -> list[tuple[float, float]]:
 
 def _gaps(lane: Lane, top: int) -> list[str]:
     parts = []
-    for start, end in gaps(lane):
+    widest = sorted(gaps(lane), key=lambda gap: gap[0] - gap[1])[:MOST_BOXES]
+    for start, end in sorted(gap for gap in widest if (gap[1] - gap[0]) * lane.scale >= SEEN):
         x, width = lane.x(start), (end - start) * lane.scale
         words = _duration(end - start)
         parts.append(svg.rect(x, top, width, LANE_HEIGHT, GAP, tip=f"{lane.gap_word}: {words}"))
@@ -188,8 +190,9 @@ def _legend(host: Lane, device: Lane) -> list[str]:
     parts = [
         svg.rect(LEFT, LEGEND, 16, 10, GAP),
         svg.label(LEFT + 22, LEGEND + 9, f"{host.gap_word}; {device.gap_word}"),
-        svg.label(RIGHT, LEGEND + 9, note, anchor="end"),
     ]
+    if host.boxes and device.boxes:
+        parts.append(svg.label(RIGHT, LEGEND + 9, note, anchor="end"))
     if device.fixed_us and device.boxes:
         words = f"fixed cost of an execution in the cost model: {_duration(device.fixed_us)}"
         parts += [
