@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from .analyze import comparison_json, comparison_text, gate
-from .analyze.comparison import Comparison, compare
+from .analyze.comparison import Comparison, axis_of, compare
 from .analyze.conditions import AXES
 from .analyze.measured import Measured
 from .errors import ToolError, UserError, nearest
@@ -55,7 +55,7 @@ def main(typed: Sequence[str] | None = None) -> int:
 def _main(typed: Sequence[str] | None) -> int:
     options = _parser().parse_args(typed)
     limit = _limit(options.fail_if_slower)
-    if options.across not in AXES:
+    if options.across is not None and options.across not in AXES:
         close = nearest(options.across, AXES) or AXES[0]
         raise UserError(
             f"--across {options.across}: one of {', '.join(AXES)} is wanted. Type --across {close}."
@@ -70,9 +70,11 @@ def _main(typed: Sequence[str] | None) -> int:
     client = connect.connect(target)
     runs, scope = _selected(client, target, options)
     baselines = _baselines(client, target, options, runs)
+    # A gate must not change its meaning with the runs that it happens to find.
+    guessed = axis_of(runs) if limit is None else "variant"
     found = compare(
         runs,
-        across=options.across,
+        across=options.across or guessed,
         baselines=baselines,
         allow_simulated=options.allow_simulated,
     )
@@ -201,7 +203,11 @@ def _parser() -> _Parser:
         metavar="RUN|FILTER",
         help="what the others are compared with (default: variant naive, else the first)",
     )
-    parser.add_argument("--across", metavar="AXIS", default="variant", help="|".join(AXES))
+    parser.add_argument(
+        "--across",
+        metavar="AXIS",
+        help=f"{'|'.join(AXES)}: what may differ (default: what does; variant with a gate)",
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--html", metavar="FILE", type=Path, help="write one interactive page")
     parser.add_argument("--root", help="as tracking.root; default: the repository's mlruns/")

@@ -40,6 +40,7 @@ from .track import (
     runs,
     scoreboard,
     store,
+    summary_run,
     sweep,
 )
 from .track.scoreboard import JobResult
@@ -109,7 +110,13 @@ def _conclude(stopped: int, printed: str) -> int:
     planned = scoreboard.read_sweep()
     if planned is None:
         return stopped or max(codes, default=0)
-    Screen().sweep(results, planned)
+    screen = Screen()
+    screen.sweep(results, planned)
+    if stopped < 128 and any(result.run_id for result in results):
+        screen.stage("comparing")
+        typed_in = Path(os.environ[TYPED_IN])
+        for line in summary_run.after_sweep(results, planned.sweep_id, typed_in, REPOSITORY):
+            screen.line(line)
     lost = planned.jobs - len(results)
     if lost > 0 and stopped and stopped < 128:
         last = (printed.strip().splitlines() or ["no reason given"])[-1]
@@ -245,13 +252,15 @@ def execute(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
         stopped = stop
     screen.stage("reading the profile")
     result = outcome.conclude(directory, spec, error, killed=stopped is not None)
-    where = str(directory)
+    where, beside = str(directory), ""
     if run is not None:
         screen.stage("tracking")
         where = runs.close_run(run, result)
+        scoreboard.write_tracking(tracking)
+        beside = "" if spec.sweep_id or stopped else summary_run.after_run(run, spec)
     simulated = ready.get("device") == "simulated"
     name = facts.run_name(spec, simulated)
-    screen.run(name, result, run, where, target)
+    screen.run(name, result, run, where, target, beside)
     ended = JobResult(
         job=spec.job,
         name=name,

@@ -118,7 +118,15 @@ class Screen:
             text += f" ({fields.get('device_name')}, cores {fields.get('cores')})"
         self.stage(text)
 
-    def run(self, name: str, result: Outcome, run: Run | None, where: str, target: Store) -> None:
+    def run(
+        self,
+        name: str,
+        result: Outcome,
+        run: Run | None,
+        where: str,
+        target: Store,
+        beside: str = "",
+    ) -> None:
         """Show how one run ended: table, health, where it is; in a sweep only what went wrong."""
         if self._sweep is not None:
             return
@@ -133,6 +141,8 @@ class Screen:
             self.line(f"To track it later: python -m src.ingest {where}")
         else:
             self.line(f"Run {run.run_id} is {result.status}: {run.link}")
+            if beside:
+                self.line(beside)
             self.line(f"Files: {where}")
             self.line(f"To see it: {target.ui_command}")
         if self._said_simulated:

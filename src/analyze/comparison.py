@@ -137,6 +137,18 @@ def _row(
     return Row(run, label, baseline, found, speedup)
 
 
+def axis_of(runs: Sequence[Measured]) -> str:
+    """The axis that runs vary along, where nobody named one."""
+    for axis, values in (
+        ("variant", {run.variant for run in runs}),
+        ("cores", {run.cores for run in runs}),
+        ("input", {run.input for run in runs}),
+    ):
+        if len(values) > 1:
+            return axis
+    return "variant"
+
+
 def choose_baseline(
     run: Measured, candidates: Sequence[Measured], named: bool, across: str
 ) -> Measured | None:

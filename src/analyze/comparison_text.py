@@ -39,20 +39,28 @@ class Table:
 
 def text(comparison: Comparison) -> str:
     """Lay everything out for a terminal."""
-    return _document(comparison, _plain)
+    return "\n\n".join(_parts(comparison, _plain)) + "\n"
 
 
 def markdown(comparison: Comparison) -> str:
     """The same as Markdown; foreign text cannot format anything."""
-    return _document(comparison, _grid)
+    return "\n\n".join(markdown_parts(comparison)) + "\n"
 
 
-def _document(comparison: Comparison, lay: Callable[[Table], str]) -> str:
+def markdown_parts(comparison: Comparison) -> list[str]:
+    """The Markdown, table by table, so that a reader with little room can take whole ones."""
+    return _parts(comparison, _grid)
+
+
+def markdown_of(group: Group) -> str:
+    """One group's table as Markdown, for a text that says itself what is simulated."""
+    return _grid(group_table(group))
+
+
+def _parts(comparison: Comparison, lay: Callable[[Table], str]) -> list[str]:
     parts = [SIMULATED_LINE] if comparison.simulated else []
     parts += [lay(table) for table in tables(comparison)]
-    if not comparison.groups:
-        parts.append("There is no run to compare.")
-    return "\n\n".join(parts) + "\n"
+    return parts if comparison.groups else ["There is no run to compare."]
 
 
 def tables(comparison: Comparison) -> list[Table]:

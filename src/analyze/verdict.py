@@ -53,7 +53,7 @@ def judge(
         return Verdict(NOT_COMPARABLE, refused)
     if run.simulated and not allow_simulated:
         return Verdict(
-            SIMULATED, "both are simulated: the time of a cost model is no measurement of Trainium"
+            SIMULATED, "both times come from a cost model and are no measurement of Trainium"
         )
     key = _key(baseline, run)
     verdict = _timed(baseline, run, key, repeats or (run,), baseline_repeats or (baseline,))

@@ -16,6 +16,7 @@ SECRET_WORDS = (
 )
 # In prose these stand before a colon without being a secret: "unknown key: modes".
 PROSE_WORDS = frozenset({"key", "keys", "token", "tokens", "auth", "signature"})
+SAVED_VIEW = "viewStateShareKey"  # in an address of MLflow's UI
 SHORTEST = 4  # a shorter secret is not looked for elsewhere: it would hide half of the text
 
 _WORD = re.compile(rf"(?:{SECRET_WORDS})", re.IGNORECASE)
@@ -77,8 +78,8 @@ def _hide(match: re.Match[str]) -> str:
 
 
 def _spared(name: str, value: Any) -> bool:
-    """A number of tokens, or a switch, is a setting and no secret."""
-    if value is None or isinstance(value, bool):
+    """A number of tokens, a switch, or the name of a saved view is no secret."""
+    if value is None or isinstance(value, bool) or name == SAVED_VIEW:
         return True
     return "tokens" in name.lower() and bool(_NUMBER.fullmatch(str(value)))
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import StoreError
 from ..schema import Spec
-from . import artifacts, facts, names, notes, redact
+from . import artifacts, comparing, facts, names, notes, redact
 from .connect import experiment_id, experiment_name, is_unreachable, patiently
 from .outcome import Outcome
 from .store import Store, refuse_simulated
@@ -121,6 +121,7 @@ def close_run(run: Run, outcome: Outcome) -> str:
     kept: artifacts.Kept | None = None
     try:
         tags = _log_metrics(run, outcome) | outcome.tags()
+        tags |= comparing.tags(run.directory, outcome.summary)
         _set_tags(run, tags)
         _log_batch(run, params=[_param(facts.SOURCE, tags[facts.SOURCE])])
         kept = artifacts.keep(run.client, run.store, run.run_id, run.artifact_uri, run.directory)

@@ -13,10 +13,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from .. import rundir
+from ..schema import TrackingConfig
 
 SCRATCH = "PROFILE_RUN_SCRATCH"
 """Names the scratch folder for Hydra (conf/config.yaml) and for jobs in other processes."""
 SWEEP = "sweep.json"
+TRACKING = "tracking.json"
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,17 @@ def read_sweep() -> Sweep | None:
     """The announced sweep; None for a single run."""
     data = rundir.read_json(scratch() / SWEEP)
     return None if data is None else Sweep(**data)
+
+
+def write_tracking(tracking: TrackingConfig) -> None:
+    """Note where the jobs' runs go; the scratch folder is this user's alone."""
+    rundir.write_json(scratch() / TRACKING, asdict(tracking))
+
+
+def read_tracking() -> TrackingConfig | None:
+    """Where the jobs' runs went; None when none was tracked."""
+    data = rundir.read_json(scratch() / TRACKING)
+    return None if data is None else TrackingConfig(**data)
 
 
 def write(result: JobResult) -> None:
