@@ -17,11 +17,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import rundir
 from .errors import MeasureError, ToolError, UserError
-from .schema import Spec, spec_from_json
+from .schema import Config, Spec, spec_from_json
+
+if TYPE_CHECKING:
+    from .measure.devices import Device
+    from .measure.variants import Step
+    from .measure.workload import Workload
 
 STAGE_FD = "PROFILE_RUN_STAGE_FD"
 
@@ -70,6 +75,12 @@ class Phases:
         finally:
             self.times_us[f"{name}_us"] = (time.perf_counter_ns() - start) / 1000
 
+    def move(self, name: str, time_us: float) -> None:
+        """Take a part of the latest phase out of it, as a phase of its own."""
+        latest = next(reversed(self.times_us))
+        self.times_us[latest] -= time_us
+        self.times_us[f"{name}_us"] = time_us
+
 
 def measure(directory: Path, spec: Spec, parent: Parent) -> None:
     """Run the whole protocol for one run directory; what it measured is in the directory."""
@@ -77,41 +88,37 @@ def measure(directory: Path, spec: Spec, parent: Parent) -> None:
     environ = dict(os.environ)  # as the parent made it; opening a device may add to it
     with phases.timed("import"):
         torch = _import_torch(config.device.name)
-        from .measure import caches, capture, environment, numerics, session_files, variants
+        from .measure import caches, environment, variants
         from .measure.devices import choose
 
     with phases.timed("device_init"):
         device = choose.open_device(config)
     stamp = environment.stamp(device, environ)
     rundir.write_json(directory / rundir.ENVIRONMENT, stamp)
-    parent.say(
-        "ready",
-        device=device.name,
-        cores=config.cores,
-        versions=stamp["versions"],
-        chip=device.chip,
-        lnc=device.lnc,
-        device_name=device.description,
-    )
     with torch.no_grad():
+        with phases.timed("load"):  # before `ready`: a slip in a user's file leaves no run behind
+            workload = variants.load(config, device)
+            step = variants.build(workload, config, device.torch_device)
+        rundir.write_json(directory / rundir.WORK, asdict(workload.work))
+        parent.say(
+            "ready",
+            device=device.name,
+            cores=config.cores,
+            versions=stamp["versions"],
+            chip=device.chip,
+            lnc=device.lnc,
+            device_name=device.description,
+            source_sha256=workload.source_sha256,
+        )
         parent.say("compiling")
-        workload = variants.load(config)
-        step = variants.build(workload, config, device.torch_device)
         neffs = caches.neffs_in(device.neff_cache_dir)
         with phases.timed("first_call"):  # compiles: NEFFs are made at the first call of a shape
             output = step()
             device.synchronize()
         neff_cache = caches.after_first_call(device.neff_cache_dir, neffs)
-        if config.workload.numerics != "off":
-            with phases.timed("numerics"):
-                result = numerics.check(output, workload, config.workload.tolerance)
-            rundir.write_json(directory / rundir.NUMERICS, asdict(result))
-            if not result.passed and config.workload.numerics == "fail":
-                raise MeasureError(
-                    f"wrong result: {result.message}. variant={config.variant.name} does not "
-                    "compute what the naive lines compute in float32 on the CPU; nothing was timed."
-                )
-        del output
+        with phases.timed("numerics"):
+            _check_result(output, workload, config, directory)
+        del output, workload
         parent.say("warming_up")
         with phases.timed("warmup"):
             for _ in range(config.profiler.warmup):
@@ -121,21 +128,69 @@ def measure(directory: Path, spec: Spec, parent: Parent) -> None:
                 pass  # the first profiler session of a process is slower than the next
     parent.say("waiting")
     parent.expect("go")
-    repeats = config.profiler.repeats
-    with phases.timed("windows"):
+    with torch.no_grad():
+        _time_unprofiled(step, device, config, directory, phases)
+    _profile(step, device, config, directory, phases, parent, neff_cache)
+    rundir.write_json(directory / rundir.PHASES, phases.times_us)
+
+
+def _check_result(output: Any, workload: Workload, config: Config, directory: Path) -> None:
+    """Compare with the reference; a wrong result is not worth timing where numerics=fail."""
+    from .measure import numerics
+
+    if config.workload.numerics == "off":
+        return
+    result = numerics.check(output, workload, config.workload.tolerance)
+    rundir.write_json(directory / rundir.NUMERICS, asdict(result))
+    if result.passed is False and config.workload.numerics == "fail":
+        raise MeasureError(
+            f"wrong result: {result.message}. variant={config.variant.name} does not compute what "
+            f"{workload.reference_words} computes in float32 on the CPU; nothing was timed."
+        )
+
+
+def _time_unprofiled(
+    step: Step, device: Device, config: Config, directory: Path, phases: Phases
+) -> None:
+    """Host latency and peak memory of warm steps, without the profiler."""
+    from .measure import latency, memory
+
+    with phases.timed("unprofiled"):
+        timed = latency.measure(step, device.synchronize, config.profiler.latency_calls)
+        peak = memory.peak_allocated_bytes(step, device)
+    if timed is not None:
+        rundir.write_json(directory / rundir.LATENCY, asdict(timed))
+    rundir.write_json(directory / rundir.MEMORY, {"peak_allocated_bytes": peak})
+
+
+def _profile(
+    step: Step,
+    device: Device,
+    config: Config,
+    directory: Path,
+    phases: Phases,
+    parent: Parent,
+    neff_cache: rundir.NeffCache | None,
+) -> None:
+    """Capture all windows and write what they say."""
+    from .measure import capture, session_files
+
+    repeats, profile_dir = config.profiler.repeats, directory / rundir.PROFILE
+    with phases.timed("post_processing"):
         operators = capture.capture(
             step,
             device,
             config,
-            directory / rundir.PROFILE,
+            profile_dir,
             on_window=lambda number: parent.say("profiling", window=number + 1, windows=repeats),
             neff_cache=neff_cache,
         )
-    left_out = session_files.leave_out_unexecuted(directory / rundir.PROFILE, device.neff_cache_dir)
-    if left_out:
-        rundir.write_json(directory / rundir.LEFT_OUT, left_out)
-    rundir.write_operators(directory, operators)
-    rundir.write_json(directory / rundir.PHASES, phases.times_us)
+        left_out = session_files.leave_out_unexecuted(profile_dir, device.neff_cache_dir)
+        if left_out:
+            rundir.write_json(directory / rundir.LEFT_OUT, left_out)
+        rundir.write_operators(directory, operators)
+    # Around the profiled steps: starting and stopping the profiler, its export and its tables.
+    phases.move("windows", sum(window.host_us or 0.0 for window in operators.windows))
 
 
 def _import_torch(device: str) -> Any:

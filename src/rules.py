@@ -12,8 +12,20 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from . import workload_rules
 from .errors import UserError, nearest
-from .schema import DTYPES, EXECUTIONS, MISSING, NUMERICS, PROFILE_MODES, Config, ProfilerConfig
+from .schema import (
+    DTYPES,
+    EXECUTIONS,
+    MISSING,
+    NUMERICS,
+    ORDERS,
+    PROFILE_MODES,
+    SCOPES,
+    SYNCS,
+    Config,
+    ProfilerConfig,
+)
 
 HIGHEST_CORE = 1023  # far above the 128 logical cores of a trn2.48xlarge under LNC1
 MOST_ELEMENTS = 2**40  # 2 TiB in bfloat16: no device holds more
@@ -103,12 +115,17 @@ def format_cores(cores: Iterable[int]) -> str:
 def checked(config: Config) -> Config:
     """Return the configuration in canonical form, or raise UserError for the first broken rule."""
     _refuse_missing(config)
-    shape = parse_shape(config.input.shape)
+    shape = None if config.input.shape is None else parse_shape(config.input.shape)
+    dims = workload_rules.checked_dims(config)
     cores = parse_cores(config.cores)
     _one_of("input.dtype", config.input.dtype, DTYPES)
     _one_of("execution", config.execution, EXECUTIONS)
     _one_of("workload.numerics", config.workload.numerics, NUMERICS)
-    _check_variant(config)
+    _one_of("profiler.sync", config.profiler.sync, SYNCS)
+    _one_of("sweep.order", config.sweep.order, ORDERS)
+    if config.variant.compile:
+        _one_of("variant.compile.scope", config.variant.compile.scope, SCOPES)
+    workload_rules.check(config)
     _check_cores(config, cores)
     _check_uri(config.tracking.uri)
     tolerance = config.workload.tolerance
@@ -119,7 +136,7 @@ def checked(config: Config) -> Config:
         )
     return replace(
         config,
-        input=replace(config.input, shape=shape),
+        input=replace(config.input, shape=shape, dims=dims),
         cores=format_cores(cores),
         profiler=_checked_profiler(config.profiler, cores, config.device.name),
         device=replace(config.device, env=_checked_env(config.device.env)),
@@ -131,22 +148,6 @@ def _refuse_missing(config: Config) -> None:
         for name, value in vars(getattr(config, group)).items():
             if value == MISSING:
                 raise UserError(f"{group}.{name}: no value. Type {group}.{name}=<value>.")
-
-
-def _check_variant(config: Config) -> None:
-    workload, wanted = config.workload, config.variant.implementation
-    if wanted not in workload.implementations:
-        has = ", ".join(workload.implementations) or "none"
-        raise UserError(
-            f"variant={config.variant.name}: workload '{workload.name}' has no '{wanted}' "
-            f"implementation (it has: {has}). Pick a variant that uses one of those, or add it in "
-            f"src/measure/workloads/{workload.name}.py."
-        )
-    if config.variant.compile and config.variant.compile.dynamic:
-        raise UserError(
-            "variant.compile.dynamic=true: the neuron backend refuses dynamic shapes; each shape "
-            "is compiled on its own. Type variant.compile.dynamic=false."
-        )
 
 
 def _check_cores(config: Config, cores: list[int]) -> None:
@@ -173,6 +174,7 @@ def _checked_profiler(profiler: ProfilerConfig, cores: list[int], device: str) -
     _at_least("profiler.warmup", profiler.warmup, lowest)
     _at_least("profiler.steps", profiler.steps, 1)
     _at_least("profiler.repeats", profiler.repeats, 1)
+    _at_least("profiler.latency_calls", profiler.latency_calls, 0)
     _at_least("profiler.max_events_per_nc", profiler.max_events_per_nc, 1)
     for name, value in vars(profiler.schedule).items():
         _at_least(f"profiler.schedule.{name}", value, 0)

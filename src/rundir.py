@@ -31,6 +31,9 @@ LATENCY = "latency.json"
 """Host times of unprofiled steps: synchronized_us (a list), pipelined_us_per_step, steps."""
 MEMORY = "memory.json"
 """peak_allocated_bytes of the device over one step; null where the device does not tell."""
+EXPLORER = "explorer.json"
+"""What neuron-explorer read from the profile; only where it was asked to."""
+NEFF_PAIRS = "neff_pairs.json"
 CHILD_LOG = "child.log"
 SUMMARY = "summary.json"
 HEALTH = "health.json"
@@ -61,7 +64,7 @@ class Window:
 
     steps: int
     operators: tuple[OperatorRow, ...]
-    self_cpu_total_us: float
+    self_cpu_total_us: float | None
     session_dir: str | None = None
     """The window's session folder, relative to profile/; None when none appeared."""
     executions: int | None = None
@@ -73,6 +76,8 @@ class Window:
     """NEFFs that appeared in the cache during the window; None when there is no cache to watch."""
     executions_us: float | None = None
     """Length of the device executions, merged over physical cores; None when it is not known."""
+    host_us: float | None = None
+    """Host time of the window's steps under the profiler, synchronized, without starting it."""
 
 
 @dataclass(frozen=True)

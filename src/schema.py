@@ -18,7 +18,13 @@ DTYPES = ("bfloat16", "float16", "float32")
 PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")  # neuron_api: ProfileMode
 EXECUTIONS = ("default", "async", "blocking")
 NUMERICS = ("fail", "warn", "off")
+SYNCS = ("window", "step")
+SCOPES = ("whole", "layers")
+ORDERS = ("as_typed", "interleaved")
 GROUPS = ("workload", "variant", "input", "profiler", "device", "tracking")
+EXPLORERS = ("off", "system", "full")
+ELSEWHERE = "elsewhere"
+"""Stands for the option of a group that another script chose: ingest does not know it."""
 
 
 def _open_dict() -> Any:
@@ -39,6 +45,13 @@ class WorkloadConfig:
     """What a wrong result means: fail (no timing), warn, or off (no reference is computed)."""
     tolerance: float | None = None
     """Largest accepted max|y-r| / max|r|; None: by dtype, see measure/numerics.py."""
+    phase: str | None = None
+    """One of `phases`; a custom workload gets it as an argument."""
+    phases: list[str] = field(default_factory=list)
+    target: str | None = None
+    """custom: path/file.py:function or package.module:function; docs/your_own_model.md."""
+    kwargs: Any = field(default_factory=_open_dict)
+    """custom: further arguments of the target."""
 
 
 @dataclass
@@ -50,6 +63,8 @@ class CompileConfig:
     dynamic: bool = False
     mode: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    scope: str = "whole"
+    """whole: the callable as one; layers: each child of a model's largest ModuleList by itself."""
 
 
 @dataclass
@@ -63,7 +78,12 @@ class VariantConfig:
 class InputConfig:
     name: str = MISSING
     shape: Any = MISSING
-    """Sizes, as [8,2048,4096] or 8x2048x4096; rules.checked makes it a list of int."""
+    """Sizes, as [8,2048,4096] or 8x2048x4096; rules.checked makes it a list of int. None: custom
+    workloads may take sizes by name instead."""
+    batch: int | None = None
+    seq: int | None = None
+    dims: Any = field(default_factory=_open_dict)
+    """Further sizes by name, for custom workloads."""
     dtype: str = "bfloat16"
     seed: int = 0
 
@@ -104,6 +124,10 @@ class ProfilerConfig:
     """Recorded calls in one window; results are per step."""
     repeats: int = 5
     """Windows; the median over them is reported."""
+    sync: str = "window"
+    """Inside a window, synchronize at its end, or after each step."""
+    latency_calls: int = 10
+    """Unprofiled calls for host latency, each way, within measure/latency.py's time; 0: none."""
     allow_compile_in_window: bool = False
     """Accept a window in which something was compiled."""
 
@@ -126,6 +150,8 @@ class DeviceConfig:
     cores: int = 1
     """Logical NeuronCores that the simulated device has."""
     memory_bytes: int = 0
+    most_step_flops: float | None = None
+    """Simulated device: a step with more is refused, because this computer would compute it."""
     cost: CostConfig | None = None
 
 
@@ -154,6 +180,8 @@ class SweepConfig:
     """List the jobs and touch nothing."""
     resume: bool = False
     """Skip a job whose measurement_id already has a FINISHED run."""
+    order: str = "as_typed"
+    """interleaved: variants alternate (A B B A), so that drift favours none of them."""
     pool: str | None = None
     """NeuronCores that jobs running at the same time lease theirs from."""
 
@@ -171,6 +199,10 @@ class Config:
     sweep: SweepConfig = field(default_factory=SweepConfig)
     execution: str = "default"
     """How eager operators are launched: default (the release decides), async or blocking."""
+    explorer: str = "off"
+    """neuron-explorer after the run: off, system (executions), full (the engines too)."""
+    explorer_timeout_s: float = 600.0
+    """For all of it; what is not done by then is left out."""
 
 
 @dataclass(frozen=True)
@@ -191,8 +223,14 @@ class Spec:
         """The chosen option of each group, under the group's name."""
         return {group: getattr(self.config, group).name for group in GROUPS}
 
+    @property
+    def captured_elsewhere(self) -> bool:
+        """Whether another script made the profile, so that the settings are not known."""
+        return self.config.profiler.name == ELSEWHERE
+
     def to_json(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        plain: dict[str, Any] = _plain(dataclasses.asdict(self))
+        return plain
 
 
 def spec_from_json(data: Mapping[str, Any]) -> Spec:
@@ -218,6 +256,13 @@ def unknown_keys(data: Mapping[str, Any], cls: type = Config, path: str = "") ->
         if inner and isinstance(value, Mapping):
             unknown += unknown_keys(value, inner, f"{path}{key}.")
     return unknown
+
+
+def _plain(value: Any) -> Any:
+    """Mappings of OmegaConf as dict: the open ones, in a configuration that was not checked yet."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value
 
 
 def _names(cls: type) -> set[str]:

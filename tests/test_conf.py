@@ -30,8 +30,11 @@ def composed(*overrides: str) -> Config:
 
 @pytest.mark.parametrize(("group", "option"), OPTIONS)
 def test_every_option_composes_and_is_named_as_its_file(group: str, option: str) -> None:
-    needs = ["workload.target=x"] if option == "custom" else []
-    config = composed(f"{group}={option}", *needs)
+    custom = ["workload.target=x:build"]
+    if option in ("named", "compiled_layers"):  # mean something for a custom workload only
+        custom.append("workload=custom")
+    is_custom = option == "custom" or len(custom) > 1
+    config = composed(*(custom if is_custom else []), f"{group}={option}")
     assert getattr(config, group).name == option
 
 
@@ -44,7 +47,13 @@ def test_the_implementations_a_workload_lists_are_the_functions_it_has(path: Pat
     functions = {name for name in names if not name.startswith("_")}
     listed = OmegaConf.load(path).implementations
     assert listed[0] == "naive"
-    assert set(listed) == functions - {"make_inputs", "bytes_moved", "flops"}
+    assert set(listed) == functions - {
+        "make_inputs",
+        "bytes_moved",
+        "flops",
+        "tokens",
+        "host_bytes",
+    }
 
 
 def test_the_default_is_compiled_rms_norm_at_the_medium_input() -> None:

@@ -7,6 +7,7 @@ Never decides whether what it got is good: analyze/health.py does.
 
 from __future__ import annotations
 
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
@@ -98,9 +99,13 @@ def _window(step: Step, device: Device, config: Config, profile_dir: Path) -> _S
             raise MeasureError(obstacles.profiler_failed(error, config)) from error
         try:
             for number in range(total):
+                if number == total - profiler.steps:
+                    begun_ns = time.perf_counter_ns()
                 step()
-                if number == total - 1:
+                if number == total - 1 or profiler.sync == "step":
                     device.synchronize()  # inside the block, before the step that ends the window
+                if number == total - 1:
+                    host_us = (time.perf_counter_ns() - begun_ns) / 1000
                 profile.step()
         except Exception as error:
             if obstacles.is_out_of_memory(error):
@@ -121,6 +126,7 @@ def _window(step: Step, device: Device, config: Config, profile_dir: Path) -> _S
             executions_us=runs.busy_us if runs else None,
             compiles=compiles,
             new_neffs=caches.added(device.neff_cache_dir, neffs_before),
+            host_us=host_us,
         ),
         dropped=dropped,
         fallen_back=fallbacks.in_trace(events),

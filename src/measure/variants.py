@@ -5,48 +5,68 @@ Called by job.py. Knows nothing of profiling: what it returns can be called any 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
-from types import ModuleType
+from dataclasses import asdict
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
-from ..schema import Config
+from ..errors import UserError
+from ..schema import CompileConfig, Config
+from ..workload_rules import CUSTOM
+from . import custom
+from .devices import Device
+from .workload import Workload, load_builtin
 
 Step = Callable[[], Any]
 
 
-@dataclass(frozen=True)
-class Workload:
-    """A workload's module with its inputs made, still on the CPU."""
-
-    module: ModuleType
-    inputs: tuple[torch.Tensor, ...]
-    dtype: torch.dtype
-
-
-def load(config: Config) -> Workload:
-    """Import the workload and make its seeded inputs, the same for each variant."""
-    module = importlib.import_module(f".workloads.{config.workload.name}", __package__)
-    dtype = getattr(torch, config.input.dtype)
-    inputs = module.make_inputs(config.input.shape, dtype, config.input.seed)
-    return Workload(module, inputs, dtype)
+def load(config: Config, device: Device) -> Workload:
+    """Make the workload and its inputs on the CPU; the torch device is told to a custom one."""
+    if config.workload.name == CUSTOM:
+        return custom.load(config, device.torch_device)
+    return load_builtin(config, is_simulated=device.name == "simulated")
 
 
 def build(workload: Workload, config: Config, device: torch.device) -> Step:
-    """Move the inputs to the device and bind them to the chosen implementation."""
-    function = getattr(workload.module, config.variant.implementation)
-    compile_config = config.variant.compile
-    if compile_config:
-        function = torch.compile(
-            function,
-            backend=compile_config.backend,
-            fullgraph=compile_config.fullgraph,
-            dynamic=compile_config.dynamic,
-            mode=compile_config.mode,
-            options=compile_config.options or None,
+    """Move the inputs to the device and bind them to the chosen implementation, compiled or not."""
+    function = workload.implementations[config.variant.implementation]
+    if isinstance(function, torch.nn.Module):
+        function = function.to(device)
+    if config.variant.compile:
+        function = _compiled(function, config.variant.compile, config.variant.name)
+    args, kwargs = pytree.tree_map_only(
+        torch.Tensor, lambda value: value.to(device), (workload.args, dict(workload.kwargs))
+    )
+    reset = workload.reset
+    if reset is None:
+        return lambda: function(*args, **kwargs)
+
+    def step() -> Any:
+        reset()
+        return function(*args, **kwargs)
+
+    return step
+
+
+def _compiled(function: Any, wanted: CompileConfig, variant: str) -> Any:
+    settings = asdict(wanted)
+    settings["options"] = settings["options"] or None
+    if settings.pop("scope") == "whole":
+        return torch.compile(function, **settings)
+    for layer in _layers(function, variant):
+        layer.compile(**settings)  # in place: the model calls its layers by itself
+    return function
+
+
+def _layers(model: Any, variant: str) -> torch.nn.ModuleList:
+    """The largest ModuleList of a model, by parameters: its stack of layers."""
+    modules = model.modules() if isinstance(model, torch.nn.Module) else ()
+    stacks = [one for one in modules if isinstance(one, torch.nn.ModuleList) and len(one)]
+    if not stacks:
+        raise UserError(
+            f"variant={variant}: compiles the layers of a model one by one, and the target's model "
+            "has no nn.ModuleList. Type variant=compiled to compile it as a whole."
         )
-    inputs = tuple(value.to(device) for value in workload.inputs)
-    return lambda: function(*inputs)
+    return max(stacks, key=lambda stack: sum(p.numel() for p in stack.parameters()))

@@ -10,6 +10,7 @@ import getpass
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .. import workload_rules
 from ..rules import format_shape
 from ..schema import Spec
 from . import identity, names, redact
@@ -29,11 +30,13 @@ NOT_PARAMS = ("tracking", "sweep")  # say where the run goes and what is around 
 def run_name(spec: Spec, simulated: bool) -> str:
     """Return for example `rms_norm compiled 1x2048x4096 bfloat16 nc0`."""
     config = spec.config
-    shape = config.input.shape
+    if spec.captured_elsewhere:
+        words = [config.workload.name, config.variant.name]
+        return " ".join(["sim", *words] if simulated else words)
     words = [
-        config.workload.name,
+        workload_rules.title(config),
         config.variant.name,
-        format_shape(shape) if isinstance(shape, (list, tuple)) else str(shape),
+        *workload_rules.input_words(config.input),
         config.input.dtype,
         f"nc{config.cores}",
     ]
@@ -42,6 +45,8 @@ def run_name(spec: Spec, simulated: bool) -> str:
 
 def params(spec: Spec, device: str) -> dict[str, str]:
     """Return the chosen options, the input's dimensions, then the flattened configuration."""
+    if spec.captured_elsewhere:
+        return _known_elsewhere(spec, device)
     found: dict[str, Any] = {**spec.choices, "device": device}
     found.pop("tracking", None)
     shape = spec.config.input.shape
@@ -61,6 +66,19 @@ def params(spec: Spec, device: str) -> dict[str, str]:
             found.setdefault(key, value)
     keys = names.keys_of(found, spec.config.tracking.strict_names)
     return {keys[name]: names.cut(str(value), LONGEST_PARAM) for name, value in found.items()}
+
+
+def _known_elsewhere(spec: Spec, device: str) -> dict[str, str]:
+    """What a profile of another script tells; none of this tool's defaults."""
+    profiler = spec.config.profiler
+    found = {
+        **{group: spec.choices[group] for group in ("workload", "variant", "input", "profiler")},
+        "device": device,
+        "profiler.modes": "+".join(profiler.modes),
+        "profiler.steps": profiler.steps,
+        "profiler.repeats": profiler.repeats,
+    }
+    return {name: names.cut(str(value), LONGEST_PARAM) for name, value in found.items()}
 
 
 def _scalars(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -89,7 +107,7 @@ def tags(spec: Spec, ready: Mapping[str, Any], directory: str) -> dict[str, str]
         "git_commit": commit,
         "overrides": " ".join(redact.override(typed) for typed in spec.overrides) or None,
         "mlflow.source.git.commit": str(commit).partition("-")[0] if commit else None,
-        "mlflow.source.name": "python -m src.run",
+        "mlflow.source.name": f"python -m src.{'ingest' if spec.captured_elsewhere else 'run'}",
         "mlflow.source.type": "LOCAL",
         "mlflow.user": user if user is not None else _login(),
         "mlflow.note.content": _note(spec, ready.get("device") == "simulated"),

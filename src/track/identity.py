@@ -63,7 +63,9 @@ def measurement_id(config: Config, ready: Mapping[str, Any], environ: Mapping[st
         "environment": {
             name: value for name, value in environ.items() if name.startswith(TIMING_VARIABLES)
         },
-        "source": source.read_text(encoding="utf-8") if source.is_file() else None,
+        "source": source.read_text(encoding="utf-8")
+        if source.is_file()
+        else ready.get("source_sha256"),  # the user's own files, of a custom workload
     }
     text = json.dumps(facts, sort_keys=True, default=str)
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
