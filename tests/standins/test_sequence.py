@@ -26,7 +26,7 @@ MUTANTS: list[tuple[facts.Fact, str, str, str]] = [
         facts.three_warm_up_calls_without_gradients,
         JOB,
         "range(config.profiler.warmup)",
-        "range(1)",
+        "range(0)",
     ),
     (
         facts.three_warm_up_calls_without_gradients,
@@ -43,8 +43,8 @@ MUTANTS: list[tuple[facts.Fact, str, str, str]] = [
     (
         facts.synchronized_before_the_window,
         JOB,
-        "                step()\n            device.synchronize()\n",
-        "                step()\n",
+        "_time_unprofiled(step, device, config, directory, phases)\n    _profile(",
+        "step()\n    _profile(",
     ),
     (
         facts.synchronized_inside_the_block,

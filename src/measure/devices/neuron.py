@@ -48,9 +48,17 @@ def what_is_missing(root: Path = Path("/")) -> str | None:
         return stack.wrong_product(f"torch_neuronx.profiling has no {', '.join(missing)}")
     if not hasattr(torch, "neuron"):
         return stack.wrong_product("torch has no torch.neuron")
-    if not torch.neuron.is_available():
+    if not _is_available():
         return obstacles.unavailable(root, os.environ)
     return None
+
+
+def _is_available() -> bool:
+    try:
+        return bool(torch.neuron.is_available())  # type: ignore[attr-defined]
+    except Exception as error:  # what the runtime says when it cannot start is not published
+        print(f"torch.neuron.is_available(): {error}", flush=True)  # noqa: T201  # child.log
+        return False
 
 
 def open_device(config: Config, root: Path = Path("/")) -> Device:
