@@ -1,10 +1,10 @@
-"""What tracking costs: wall time of a tracked run against tracking=none, side by side in one session.
+"""What tracking costs: wall time of a tracked run against tracking=none, side by side.
 
     python benchmarks/overhead.py --rounds 7
 
-Runs are interleaved (none, tracked, peer, none, ...) and warm (the store exists, files are cached), so
-drift of the machine favours nobody. The peer is naive_peer.py. Prints a table and, with --json FILE,
-writes every sample. Host times of this computer; nothing here says anything about Trainium.
+Runs are interleaved (none, tracked, peer, none, ...) and warm (the store exists, files are cached),
+so drift of the machine favours nobody. The peer is naive_peer.py. Prints a table and, with --json
+FILE, writes every sample. Host times of this computer; nothing here says anything about Trainium.
 """
 
 from __future__ import annotations
@@ -70,10 +70,11 @@ def main() -> None:
     for name, rows in samples.items():
         walls = [row[0] for row in rows]
         cpu = statistics.median(row[1] for row in rows)
-        spread = max(walls) - min(walls)
-        print(f"{name:<10}{wall[name]:>8.2f}{spread:>10.2f}{cpu:>8.2f}{wall[name] / wall['none']:>9.2f}")
+        spread, ratio = max(walls) - min(walls), wall[name] / wall["none"]
+        print(f"{name:<10}{wall[name]:>8.2f}{spread:>10.2f}{cpu:>8.2f}{ratio:>9.2f}")
     ratio = statistics.median(
-        tracked[0] / none[0] for tracked, none in zip(samples["tracked"], samples["none"])
+        tracked[0] / none[0]
+        for tracked, none in zip(samples["tracked"], samples["none"], strict=True)
     )
     print(f"tracked / none, median of the rounds' ratios: {ratio:.3f} (target at most {LIMIT})")
     if options.json:
