@@ -1,7 +1,8 @@
 """The door for directories: `python -m src.ingest DIR` tracks a run directory, again or at last.
 
-Tracking without a child: the same files, the same analysis, the same rules as run.py. Never
-deletes a directory outside `pending`.
+Or a profile that another script captured, which --workload and --variant name. Tracking without a
+child: the same files, the same analysis, the same rules as run.py. Never deletes a directory
+outside `pending`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from .errors import StoreError, ToolError, UserError
 from .schema import Spec, TrackingConfig
-from .track import connect, intake, janitor, outcome, redact, runs, store
+from .track import connect, facts, foreign_spec, intake, janitor, outcome, redact, runs, store
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -26,6 +27,7 @@ def main(typed: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(message)s", level=logging.WARNING)
     options = _parser().parse_args(typed)
     try:
+        named = foreign_spec.named(options.workload, options.variant, options.tag)
         directories = _directories(options)
     except ToolError as error:
         print(redact.text(str(error)), file=sys.stderr)
@@ -33,7 +35,7 @@ def main(typed: Sequence[str] | None = None) -> int:
     codes = [0]
     for directory in directories:
         try:
-            print(ingest(directory, options))
+            print(ingest(directory, options, named))
         except ToolError as error:
             print(redact.text(str(error)), file=sys.stderr)
             codes.append(error.exit_code)
@@ -51,9 +53,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m src.ingest",
         description="Track run directories: those that a store could not take, those of "
-        "tracking=none, or any run once more. A directory outside pending/ is copied, never moved.",
+        "tracking=none, or any run once more; and profiles that another script captured, which "
+        "--workload and --variant name. A directory outside pending/ is copied, never moved.",
     )
     parser.add_argument("directories", nargs="*", type=Path, metavar="DIR")
+    parser.add_argument("--workload", metavar="NAME", help="of a profile captured elsewhere")
+    parser.add_argument("--variant", metavar="NAME", help="of a profile captured elsewhere")
+    parser.add_argument(
+        "--tag", action="append", default=[], metavar="NAME=VALUE", help="a tag for the run"
+    )
     parser.add_argument("--pending", action="store_true", help="all that is left in pending/")
     parser.add_argument("--root", help="as tracking.root; default: the repository's mlruns/")
     parser.add_argument("--uri", help="as tracking.uri; default: what the run was made with")
@@ -84,14 +92,19 @@ def _directories(options: argparse.Namespace) -> list[Path]:
     return found
 
 
-def ingest(directory: Path, options: argparse.Namespace) -> str:
+def ingest(
+    directory: Path, options: argparse.Namespace, named: foreign_spec.Named | None = None
+) -> str:
     """Track one directory; returns the line that says where it is now."""
-    arrival = intake.look_at(directory)
+    arrival = intake.look_at(directory, named)
     spec = _retargeted(arrival.spec, directory, options)
     tracking = spec.config.tracking
     simulated = arrival.ready["device"] == "simulated"
     target = store.locate(tracking, Path.cwd(), REPOSITORY)
     store.check(target, simulated=simulated, allow_simulated=tracking.allow_simulated)
+    if named is not None and named.tags:
+        own = facts.tags(replace(spec, tags={}), arrival.ready, "") | arrival.tags()
+        foreign_spec.refuse_reserved(named.tags, own)
     for name in arrival.changed:
         print(f"{directory}: not as its manifest.json says: {name}", file=sys.stderr)
     client = connect.connect(target)

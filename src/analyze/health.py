@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..rundir import Operators
 from ..schema import Spec
-from . import check_files, check_table
+from . import check_files, check_result, check_table
 from .check import Check
 
 IN_LINE = ("session_directory", "mode_files", "dropped_events", "compile_in_window")
@@ -40,13 +40,14 @@ def examine(directory: Path, spec: Spec, operators: Operators | None) -> Health:
     if operators is not None and operators.windows:
         checks += [
             check_table.compile_in_window(operators, profiler),
-            check_table.steps_marked(operators),
+            *([] if spec.captured_elsewhere else [check_table.steps_marked(operators)]),
             check_table.compiled_region_present(operators, config),
             check_table.keywords_dropped(operators),
             check_table.fallback(operators),
             check_table.doubled_time(operators),
             check_table.neff_cache(operators),
         ]
+    checks += check_result.numerics(directory)
     statuses = {check.status for check in checks}
     status = "suspicious" if "warning" in statuses else "complete"
     if "failed" in statuses:

@@ -106,7 +106,8 @@ def markdown(
 
 def _title(spec: Spec, simulated: bool, error: str | None) -> str:
     config = spec.config
-    title = f"{config.workload.name}, {config.variant.name}, {_shape(spec)}"
+    title = f"{config.workload.name}, {config.variant.name}"
+    title += "" if spec.captured_elsewhere else f", {_shape(spec)}"
     if error:
         reason = " ".join(error.split())
         title = f"FAILED: {reason[:120]}{'...' if len(reason) > 120 else ''} ({title})"
@@ -128,6 +129,17 @@ def _is_simulated(
 def _asked(spec: Spec) -> str:
     config, profiler = spec.config, spec.config.profiler
     variant = config.variant
+    if spec.captured_elsewhere:
+        return bullets(
+            {
+                "workload": config.workload.name,
+                "variant": variant.name,
+                "captured": "by another script; its settings are not known",
+                "profiler": f"files of {', '.join(profiler.modes) or 'no Neuron stream'}",
+                "windows": f"{profiler.repeats} of {profiler.steps} step(s)",
+                "how it was read": spec.description,
+            }
+        )
     compiled = (
         f", torch.compile(backend={variant.compile.backend})" if variant.compile else ", eager"
     )

@@ -5,8 +5,10 @@ For reports and later analyses, on any machine; it needs no torch. Times are mic
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from ..rundir import OperatorRow
 
 # Categories of spans on the host's threads, which nest. The others are instants or device rows.
 HOST_CATEGORIES = ("cpu_op", "user_annotation", "python_function")
+GZIP = b"\x1f\x8b"
 STEP_MARK = re.compile(r"ProfilerStep#(\d+)")
 
 
@@ -145,8 +148,9 @@ def complete_events(data: Any) -> Iterator[dict[str, Any]]:
 def load(path: Path) -> Any:
     """Return the parsed trace; UserError when it cannot be read."""
     try:
-        return json.loads(path.read_bytes())
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}).") from None
+        data = path.read_bytes()
+        return json.loads(gzip.decompress(data) if data.startswith(GZIP) else data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path}: cannot be read ({error}).") from None
     except ValueError as error:
         raise UserError(f"{path}: not a trace ({error}). Is it cut short?") from None

@@ -30,6 +30,11 @@ NO_DEVICE_TIME = (
     "no device time: none of the lawful sources gave any (see health.json). The profile is kept "
     "in full. Try profiler.correlate_device_time=true, profiler=combined, and python -m src.doctor"
 )
+NO_DEVICE_TIME_ELSEWHERE = (
+    "no device time: none of the lawful sources is in this profile. It is kept in full. Put "
+    "docs/examples/neuron_handler.py into the script that captured it, or read the runtime's trace "
+    "with python -m src.explore DIR and then type this again"
+)
 
 
 @dataclass(frozen=True)
@@ -83,14 +88,14 @@ def conclude(
     notes.update(directory, ended="killed" if killed else "measured" if whole else "failed")
     error = error or ("stopped by the user" if killed else problem)
     if error is None and (summary is None or HEADLINE not in summary.metrics):
-        error = NO_DEVICE_TIME
+        error = NO_DEVICE_TIME_ELSEWHERE if spec.captured_elsewhere else NO_DEVICE_TIME
     error = redact.text(error) if error else None
     outcome = Outcome(
         status=KILLED if killed else FAILED if error else FINISHED,
         error=error,
         summary=summary,
         health=health,
-        metrics=dict(summary.metrics) if summary and whole else {},
+        metrics=_metrics(directory, spec, rows, summary) if whole else {},
         operators=rows,
     )
     try:
@@ -121,6 +126,18 @@ def _analyzed(
     except Exception as error:
         problem = problem or _words("the capture could not be checked", error)
     return rows, summary, examined, problem
+
+
+def _metrics(
+    directory: Path, spec: Spec, rows: rundir.Operators | None, summary: Summary | None
+) -> dict[str, float]:
+    """What is tracked: the summary's metrics, and those of the protocol around the windows."""
+    from ..analyze import protocol
+
+    if summary is None:
+        return {}
+    own = protocol.metrics(directory, spec, rows, summary.metrics.get(HEADLINE))
+    return {**summary.metrics, **own}
 
 
 def _looked_deeper(
