@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from .measured import HOST, Measured
-from .operators import COMPILED_REGION
+from .measured import Measured
+from .operators import COMPILED_REGION, HOST_BY_OPERATOR
 
 REST = "(operators that are not among the ten hottest)"
 Pair = tuple[tuple[str, ...], tuple[str, ...]]
@@ -52,7 +52,10 @@ def changes(baseline: Measured, run: Measured) -> tuple[OperatorChange, ...]:
     gone = [name for name in before if name not in after]
     new = [name for name in after if name not in before]
     pairs += _replaced(gone, new)
-    cpu_before, cpu_after = baseline.by_operator(HOST), run.by_operator(HOST)
+    cpu_before, cpu_after = (
+        baseline.by_operator(HOST_BY_OPERATOR),
+        run.by_operator(HOST_BY_OPERATOR),
+    )
     found = [
         OperatorChange(
             before=old,

@@ -26,8 +26,9 @@ body { font: 15px/1.45 system-ui, sans-serif; color: #1b1b1b; background: #fff; 
        margin: 1.5rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
 table { border-collapse: collapse; margin: .6rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid #ddd; text-align: right;
-         overflow-wrap: anywhere; }
+th, td { padding: .25rem .7rem; border-bottom: 1px solid #ddd; text-align: right; }
+td { white-space: nowrap; } td:first-child { white-space: normal; overflow-wrap: anywhere; }
+.wide { overflow-x: auto; }
 th { border-bottom: 2px solid #888; } th:first-child, td:first-child, .left { text-align: left; }
 .simulated { background: #fff3cd; border: 1px solid #e0c36a; padding: .6rem .8rem; }
 .plot { height: 420px; } ul { margin: .3rem 0; padding-left: 1.2rem; color: #444; }
@@ -46,11 +47,13 @@ def page(comparison: Comparison, title: str) -> str:
         parts.append(f'<p class="simulated">{_text(comparison_text.SIMULATED_LINE)}</p>')
     if not comparison.groups:
         parts.append("<p>There is no run to compare.</p>")
-    parts += [_table(comparison_text.group_table(group)) for group in comparison.groups]
     laid = grid(comparison)
     if laid:
         parts.append(_table(comparison_text.grid_table(laid)))
-    parts += [f'<div class="plot" id="plot{n}"></div>' for n in range(len(figures))]
+    plots = [f'<div class="plot" id="plot{n}"></div>' for n in range(len(figures))]
+    parts += plots[:1]  # the answer first, then its grounds
+    parts += [_table(comparison_text.group_table(group)) for group in comparison.groups]
+    parts += plots[1:]
     parts += _folded(comparison)
     script = _script(figures)
     head = (
@@ -87,7 +90,8 @@ def _table(table: comparison_text.Table, title: bool = True) -> str:
     notes = "".join(f"<li>{_text(note)}</li>" for note in table.notes)
     heading = f"<h2>{_text(table.title)}</h2>" if title else ""
     listed = f"<ul>{notes}</ul>" if notes else ""
-    return f"{heading}<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{listed}"
+    grid = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'{heading}<div class="wide">{grid}</div>{listed}'
 
 
 def _figures(comparison: Comparison) -> list[dict[str, Any]]:

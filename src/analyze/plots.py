@@ -21,6 +21,7 @@ TITLES = {HEADLINE: "Self NEURON (us per step)"}
 SIZE_INCHES = (8.0, 4.5)
 DPI = 120
 LONGEST_LABEL = 40
+MOST_TICKS = 8
 MOST_GROUPS = 24  # wider pictures cannot be read; the page has all
 
 
@@ -96,6 +97,7 @@ def _bars(comparison: Comparison) -> Figure | None:
         axes.tick_params(axis="x", rotation=30)
     axes.grid(axis="x", visible=False)
     axes.set_ylabel(TITLES[HEADLINE])
+    axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.margins(y=0.12)
     _titled(axes, f"Device time by {comparison.across}", comparison)
     _legend(figure, axes)
@@ -111,15 +113,22 @@ def _lines(comparison: Comparison) -> Figure | None:
     for label, points in data.series.items():
         xs, ys = zip(*points, strict=True)
         index = order.index(label)
-        marker = "osD^vP*X"[index % 8]
-        axes.plot(xs, ys, marker=marker, label=_cut(label), color=series.colour(index), alpha=0.85)
+        # Marks and dashes of their own, so that equal lines show through each other.
+        axes.plot(
+            xs, ys, "osD^vP*X"[index % 8], label=_cut(label), color=series.colour(index),
+            ls=("-", "--", "-.", ":")[index % 4], ms=max(4, 10 - 2 * index), alpha=0.85,
+        )  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    sizes = sorted({x for points in data.series.values() for x, _ in points})
+    if len(sizes) <= MOST_TICKS:
+        axes.set_xticks(sizes, [f"{size:,.0f}" for size in sizes])
+        axes.xaxis.minorticks_off()
     axes.set_xlabel(f"{data.dimension} (log scale)")
     axes.set_ylabel(TITLES[HEADLINE] + ", log scale")
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.yaxis.set_minor_formatter("{x:,.0f}")
-    axes.tick_params(axis="y", which="minor", labelsize=7)
+    axes.tick_params(axis="y", which="both", labelsize=8)
     _titled(axes, f"Device time over {data.dimension}", comparison)
     _legend(figure, axes)
     return figure
@@ -146,6 +155,7 @@ def _operators(comparison: Comparison) -> Figure | None:
     axes.grid(axis="y", visible=False)
     axes.margins(x=0.1)
     axes.set_xlabel(TITLES[HEADLINE])
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     _titled(axes, f"Operators: {_cut(group.title, 60)}", comparison)
     _legend(figure, axes)
     return figure

@@ -37,7 +37,6 @@ LOCAL_UI = "http://127.0.0.1:5000"
 COLUMNS = (
     "params.`variant`",
     "params.`input.shape`",
-    "params.`input.dtype`",
     "params.`cores`",
     "params.`device`",
     "metrics.`self_neuron_us`",
@@ -49,7 +48,7 @@ COLUMNS = (
     "tags.`verdict_reason`",
 )
 # Narrow enough that the headline metrics show without scrolling.
-COLUMN_WIDTHS = dict.fromkeys(COLUMNS, 105) | {"params.`cores`": 70}
+COLUMN_WIDTHS = dict.fromkeys(COLUMNS, 95) | {"params.`cores`": 60}
 
 
 @dataclass(frozen=True)

@@ -66,8 +66,8 @@ def test_the_published_naive_table_gives_its_published_totals() -> None:
     assert summary.rows[4].self_neuron_us is None
     assert summary.rows[4].neuron_percent is None
     assert summary.metrics["self_neuron_us/aten::mul"] == 1164.5
-    assert summary.metrics["self_cpu_us/aten::mul"] == 60.9
-    assert "self_cpu_us/aten::to" not in summary.metrics
+    assert summary.metrics["self_op_cpu_us/aten::mul"] == 60.9
+    assert "self_op_cpu_us/aten::to" not in summary.metrics
     assert not summary.simulated
 
 
@@ -82,7 +82,7 @@ def test_values_are_per_step() -> None:
         "operator_calls": 3.0,
         "executions": 2.0,
         "self_neuron_us/aten::mul": 30.0,
-        "self_cpu_us/aten::mul": 10.0,
+        "self_op_cpu_us/aten::mul": 10.0,
     }
 
 
@@ -156,7 +156,7 @@ def test_every_metric_can_be_written_as_json_even_when_a_value_is_not_finite() -
     summary = summarize(operators(bad))
     json.dumps(summary.metrics, allow_nan=False)
     assert "self_cpu_us" not in summary.metrics  # a's is unknown, so the sum is
-    assert "self_cpu_us/a" not in summary.metrics
+    assert "self_op_cpu_us/a" not in summary.metrics
     assert summary.metrics["self_neuron_us"] == 5.0
     assert {r.name: r.self_cpu_us for r in summary.rows} == {"a": None, "b": 2.0}
 
@@ -238,7 +238,7 @@ def test_only_the_ten_hottest_operators_become_metrics() -> None:
     metrics = summarize(operators(window(*rows))).metrics
     keys = {key for key in metrics if key.startswith("self_neuron_us/")}
     assert keys == {f"self_neuron_us/op{n}" for n in range(21, 31)}
-    assert {key.replace("self_neuron_us/", "self_cpu_us/") for key in keys} <= set(metrics)
+    assert {key.replace("self_neuron_us/", "self_op_cpu_us/") for key in keys} <= set(metrics)
 
 
 def test_no_windows_and_windows_without_steps_give_no_metrics() -> None:
