@@ -1,7 +1,7 @@
 """The script one would write without this project: Hydra, the profile and MLflow in one process.
 
 Run by overhead.py for comparison. It measures the same step in the same windows on the same
-simulated device, and logs totals, operators and the profiler directory, with no checks and no safety.
+simulated device, and logs totals, operators and the profiler directory, without any check.
 """
 
 from __future__ import annotations
