@@ -167,7 +167,7 @@ def _fewer_executions(facts: Facts) -> str:
         if one < total:
             said += (
                 f" One execution that does only the unavoidable work ({_amount(facts.work)}) would "
-                f"take about 1 x {fixed.each_us:,.0f} + {least:,.0f} = {one:,.0f} us, "
+                f"take at best about 1 x {fixed.each_us:,.0f} + {least:,.0f} = {one:,.0f} us, "
                 f"{total / one:,.1f} times less."
             )
     return said

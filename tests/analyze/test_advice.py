@@ -58,7 +58,7 @@ def test_the_published_naive_run_is_told_what_one_execution_would_take() -> None
         "published RMSNorm study) are 2,040 of 2,355 us, 87% of Self NEURON. Fewer executions "
         "would help: variant=fused (a fused operator) or variant=compiled (torch.compile). One "
         "execution that does only the unavoidable work (33.6 MB, 3.36e+07 flop in bfloat16) would "
-        "take about 1 x 340 + 46 = 386 us, 6.1 times less."
+        "take at best about 1 x 340 + 46 = 386 us, 6.1 times less."
     )
 
 

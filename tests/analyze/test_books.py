@@ -215,6 +215,7 @@ def simulated_session(folder: Path) -> Path:
         {"name": "nrt_tensor_write", "nc_idx": 0, "start_ns": 900, "bytes": 4},
         {**ran, "start_ns": 1000, "duration_ns": 500, "exec_id": 1, "flow_id": 1},
         {"name": "nrt_tensor_read", "nc_idx": 0, "start_ns": 1500, "bytes": 8},
+        {**ran, "start_ns": 1500, "duration_ns": 500, "exec_id": 2, "flow_id": 2},
     ]
     (folder / "ntrace.pb.simulated.json").write_text(json.dumps({"events": events}))
     (folder / "trace_info.pb.simulated.json").write_text(
@@ -228,7 +229,7 @@ def test_simulated_executions_have_the_models_clock_only(tmp_path: Path) -> None
     rows = trace(kernel("k", 777, 9, model_id=3, operator="aten::mul", simulated=True))
     found = device_clock.read(simulated_session(tmp_path), rows, simulated=True)
     assert found is not None
-    assert found.runs == (Run("aten::mul", "0", 1000, 1500),)
+    assert found.runs == (Run("aten::mul", "0", 1000, 1500), Run("aten::mul", "0", 1500, 2000))
     assert not found.shares_host_clock
     assert found.fixed_us == 328.0
     (tmp_path / "ntrace.pb.simulated.json").unlink()
