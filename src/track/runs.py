@@ -124,7 +124,11 @@ def close_run(run: Run, outcome: Outcome) -> str:
         tags |= comparing.tags(run.directory, outcome.summary)
         _set_tags(run, tags)
         _log_batch(run, params=[_param(facts.SOURCE, tags[facts.SOURCE])])
+        begun = time.perf_counter()
         kept = artifacts.keep(run.client, run.store, run.run_id, run.artifact_uri, run.directory)
+        if outcome.metrics:  # a failed run has none
+            spent_us = (time.perf_counter() - begun) * 1e6
+            _log_batch(run, metrics=[_metric("phase/upload_us", spent_us)])
         _end(run, outcome.status, {})
     except BaseException as error:
         if kept is not None:
@@ -145,6 +149,12 @@ def withdraw(run: Run) -> None:
     """Take back an open run whose request turned out to be refused: it measured nothing."""
     _end(run, "FAILED", {"error": "refused before anything was measured"})
     patiently(run.store, lambda: run.client.delete_run(run.run_id))
+
+
+def _metric(name: str, value: float) -> Any:
+    from mlflow.entities import Metric
+
+    return Metric(name, value, int(time.time() * 1000), 0)
 
 
 def _param(name: str, value: str) -> Any:
