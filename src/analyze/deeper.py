@@ -54,7 +54,8 @@ def examine(
 ) -> Deeper:
     """Write the files, and return metrics and report sections.
 
-    `engines` are fractions 0..1 that neuron-explorer measured, as roofline.bound takes them.
+    `engines` are fractions 0..1 as roofline.bound takes them; None: those of explorer.json, if
+    neuron-explorer was asked.
     """
     stamp = rundir.read_json(directory / rundir.ENVIRONMENT)
     environment: Mapping[str, Any] = stamp if isinstance(stamp, Mapping) else {}
@@ -63,6 +64,8 @@ def examine(
     seen = window.read_all(directory / rundir.PROFILE, operators, summary.simulated)
     shown = window.middle(seen)
     work = roofline.work_from(rundir.read_json(directory / rundir.WORK))
+    if engines is None:
+        engines = _explored(directory)
     facts = facts_of(spec, operators, summary, shown, environment, work, engines)
     limits = limits_of(facts)
     for name, data in ((TABLES, tables_of(shown, len(seen), summary)), (ROOFLINE, limits)):
@@ -193,6 +196,14 @@ def facts_of(
         compiles=sum(one.compiles for one in operators.windows),
         fallbacks=operators.fallback_operators or (),
     )
+
+
+def _explored(directory: Path) -> Mapping[str, float] | None:
+    data = rundir.read_json(directory / rundir.EXPLORER)
+    engines = data.get("engines") if isinstance(data, Mapping) else None
+    if not isinstance(engines, Mapping):
+        return None
+    return {str(key): value for key, value in engines.items() if isinstance(value, (int, float))}
 
 
 def _median(values: Any) -> float | None:

@@ -216,6 +216,7 @@ def _advice(facts: Facts) -> str:
         for one in hot_operators(facts)
     ]
     head = ("Hot operator", "Of Self NEURON", "Bound (model)", "Because", "Try")
+    table = grid(head, hot, align="---") if hot else "The device time is known as a total only."
     said = "\n".join(f"- {sentence}" for sentence in advise(facts))
     model = ""
     if facts.dispatch is not None:
@@ -224,7 +225,7 @@ def _advice(facts: Facts) -> str:
             f"over TensorE's peak. Fixed cost: {facts.dispatch.each_us:,.0f} us, "
             f"{facts.dispatch.source}. Engine metrics of neuron-explorer would replace it."
         )
-    return f"{title}\n\n{grid(head, hot, align='---')}\n\n{said}{model}"
+    return f"{title}\n\n{table}\n\n{said}{model}"
 
 
 def _more(rows: Sequence[object], most: int = MOST_ROWS) -> str:

@@ -230,5 +230,21 @@ def test_reading_stops_at_the_budget(measured: Path, monkeypatch: pytest.MonkeyP
     assert rundir.read_json(measured / "tables.json")["windows_read"] == 2
 
 
+def test_engine_metrics_of_neuron_explorer_go_before_the_model(measured: Path) -> None:
+    engines = {"engine/tensor_active_fraction": 0.1, "engine/dma_active_fraction": 0.7}
+    rundir.write_json(measured / rundir.EXPLORER, {"engines": engines})
+    text = "".join(look(measured, *THREE).sections)
+    assert "**memory-bound** (engine metrics): TensorE 10%, DMA or HBM 70% of the time." in text
+
+
+def test_a_total_without_operators_is_said_to_be_one(measured: Path) -> None:
+    windows = [
+        Window(1, (), 15.0, session_dir="s0", executions=2, self_neuron_by_core_us={"0": 600.0})
+    ]
+    text = look(measured, *windows, source="neuron_explorer").sections[-1]
+    assert "The device time is known as a total only." in text
+    assert "2 device executions at about 340 us" in text
+
+
 def test_there_are_few_metrics(measured: Path) -> None:
     assert len(look(measured, *THREE).metrics) <= 15
