@@ -165,11 +165,13 @@ def choose_baseline(
         return min(same or candidates, key=lambda c: (*_distance(run, c, across), -c.started_ms))
     good = [c for c in candidates if c.finished] or list(candidates)
     naive = [c for c in good if c.variant == "naive"] if across == "variant" else []
-    first = naive or good
-    if not naive:
-        start = min(_place(c, across) for c in good)
-        first = [c for c in good if _place(c, across) == start]
-    return min(first, key=lambda c: (*_distance(run, c, across), c.started_ms))
+    start = min(_place(c, across) for c in naive or good)
+    first = sorted(
+        (c for c in naive or good if _place(c, across) == start), key=lambda c: c.started_ms
+    )
+    if run is first[0]:
+        return run
+    return min((c for c in first if c is not run), key=lambda c: _distance(run, c, across))
 
 
 def _distance(run: Measured, candidate: Measured, across: str) -> tuple[bool, int, bool]:

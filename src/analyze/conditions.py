@@ -6,6 +6,7 @@ Called by verdict.py and comparison.py. The axis that a comparison is made acros
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .measured import Measured
 
@@ -40,6 +41,7 @@ class Difference:
         return f"{self.name}: {self.after} against {self.before}"
 
 
+@lru_cache(maxsize=2048)
 def conditions(run: Measured) -> dict[str, tuple[str, str]]:
     """Return name -> (axis, value); the axis is empty for what may never differ."""
     params, tags = run.params, run.tags

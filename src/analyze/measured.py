@@ -19,7 +19,7 @@ BUSIEST = "self_neuron_us_max_core"
 UNKNOWN = "?"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # by identity, so that what is computed from it can be cached
 class Measured:
     """What a comparison needs to know about one run."""
 

@@ -14,8 +14,8 @@ from statistics import median
 from ..rundir import OperatorRow, Operators, Window
 
 TOP_OPERATORS = 10  # more metric keys than this make the MLflow page slow
-# MLflow's compare page lists metrics by name. This one comes after self_neuron_us, so that what only
-# one variant has (NaN there) does not stand between the headline metrics.
+# MLflow's compare page lists metrics by name. This one comes after self_neuron_us, so that what
+# only one variant has (NaN there) does not stand between the headline metrics.
 HOST_BY_OPERATOR = "self_op_cpu_us"
 COMPILED_REGION = "Torch-Compiled Region"
 COMPILED_REGION_NAME = re.compile(rf"{COMPILED_REGION}(: .*)?")
