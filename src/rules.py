@@ -17,6 +17,7 @@ from .errors import UserError, nearest
 from .schema import (
     DTYPES,
     EXECUTIONS,
+    EXPLORERS,
     MISSING,
     NUMERICS,
     ORDERS,
@@ -121,6 +122,7 @@ def checked(config: Config) -> Config:
     _one_of("input.dtype", config.input.dtype, DTYPES)
     _one_of("execution", config.execution, EXECUTIONS)
     _one_of("workload.numerics", config.workload.numerics, NUMERICS)
+    _one_of("explorer", config.explorer, EXPLORERS)
     _one_of("profiler.sync", config.profiler.sync, SYNCS)
     _one_of("sweep.order", config.sweep.order, ORDERS)
     if config.variant.compile:
@@ -128,6 +130,11 @@ def checked(config: Config) -> Config:
     workload_rules.check(config)
     _check_cores(config, cores)
     _check_uri(config.tracking.uri)
+    if not (math.isfinite(config.explorer_timeout_s) and config.explorer_timeout_s > 0):
+        raise UserError(
+            f"explorer_timeout_s={config.explorer_timeout_s}: not a time limit. Type a number of "
+            "seconds above 0, for example explorer_timeout_s=600."
+        )
     tolerance = config.workload.tolerance
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0):
         raise UserError(

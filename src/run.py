@@ -6,26 +6,22 @@ process measures (job.py) while this one opens the tracking store.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from . import from_run, rules, rundir, slips
+from . import from_run, rules, rundir, signals, slips
 from .composed import config_of
 from .errors import Interrupted, MeasureError, StoreError, ToolError, UserError
+from .explorer import explore
 from .schema import Config, Spec
 from .screen import Screen, SweepProgress
 from .track import (
@@ -56,7 +52,7 @@ def main() -> int:
     """Run what the command line asks for; returns the exit code (see errors.py)."""
     cwd = Path.cwd()
     os.environ[TYPED_IN] = str(cwd)
-    with tempfile.TemporaryDirectory() as scratch, _signals_as_exceptions():
+    with tempfile.TemporaryDirectory() as scratch, signals.as_exceptions():
         os.environ[scoreboard.SCRATCH] = scratch
         try:
             words, origin = from_run.expand(sys.argv[1:], cwd, REPOSITORY)
@@ -250,8 +246,13 @@ def execute(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
         error = str(failure)
     except KeyboardInterrupt as stop:
         stopped = stop
+    was_killed = stopped is not None
+    if error is None and not was_killed:  # the cores are free now
+        config = spec.config
+        limit_s = config.explorer_timeout_s
+        stopped = explore.after_run(directory, config.explorer, limit_s, screen.stage)
     screen.stage("reading the profile")
-    result = outcome.conclude(directory, spec, error, killed=stopped is not None)
+    result = outcome.conclude(directory, spec, error, killed=was_killed)
     where, beside = str(directory), ""
     if run is not None:
         screen.stage("tracking")
@@ -277,23 +278,6 @@ def execute(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
         scoreboard.write(ended)
         raise stopped
     return ended
-
-
-@contextmanager
-def _signals_as_exceptions() -> Iterator[None]:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does: the run is closed, the child is stopped."""
-
-    def raise_it(number: int, frame: FrameType | None) -> None:
-        raise Interrupted(number)
-
-    caught = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, raise_it) for number in caught]
-    try:
-        yield
-    finally:
-        for number, handler in zip(caught, before, strict=True):
-            with contextlib.suppress(TypeError):  # a handler that was not set from Python
-                signal.signal(number, handler)
 
 
 if __name__ == "__main__":

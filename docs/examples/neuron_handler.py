@@ -44,7 +44,7 @@ def saving(
             if not (folder / "trace.json").exists():
                 prof.export_chrome_trace(str(folder / "trace.json"))
             environment = _environment(folder)
-            source = "simulated" if environment["device"] == "simulated" else "key_averages"
+            source = {"simulated": "simulated", "neuron": "key_averages"}.get(environment["device"])
             found = _operators(prof, source if correlate_device_time else None, steps)
             for name, data in (("environment", environment), ("operators", found)):
                 (folder / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
@@ -59,11 +59,12 @@ def _stamps(root: str) -> dict[Path, int]:
 
 
 def _session(root: str, before: dict[Path, int]) -> Path:
-    """The folder just written to, else this process's newest without a table, else a new one."""
+    """The session's own folder, as far as its process or its new files tell; else a new one."""
     written = {path.parent for path, stamp in _stamps(root).items() if before.get(path) != stamp}
     own = {path.parent for path in before if f"_pid_{os.getpid()}" in str(path)}
     done = {path.parent for path in before if path.name == "operators.json"}
-    if folders := (written - done) or (own - done):
+    mine = {folder for folder in written if f"_pid_{os.getpid()}" in str(folder)}
+    if folders := (mine - done) or (own - done) or (written - done if len(written) == 1 else None):
         return max(folders, key=lambda folder: folder.stat().st_mtime_ns)
     folder = Path(root, f"session_pid_{os.getpid()}", str(time.time_ns()))
     folder.mkdir(parents=True)

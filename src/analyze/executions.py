@@ -34,21 +34,33 @@ def merge(events: Iterable[Any]) -> list[Execution]:
     """Merge the nc_exec_running rows of one session, in order of start.
 
     One execution is one (process, model, flow or execution, logical core); flow ids start again
-    for each model. Rows without an id, a start or a length are left out.
+    for each model. Rows of one key that do not overlap are executions of their own: whether flow
+    ids are ever used again is not published. Rows without an id, a start or a length are left out.
     """
-    spans: dict[tuple[str, ...], list[int]] = {}
-    for event in events:
-        if not isinstance(event, Mapping) or event.get("name") != EXECUTION:
-            continue
-        key, start, length = _key(event), _start(event), event.get("duration")
-        length = event.get("duration_ns") if length is None else length
-        if key is None or start is None or not isinstance(length, (int, float)) or length < 0:
-            continue
-        span = spans.setdefault(key, [start, start, 0])
-        span[0], span[1] = min(span[0], start), max(span[1], start + int(length))
-        span[2] += 1
-    found = [Execution(key[1], key[3], *span) for key, span in spans.items()]
+    rows: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+    for event in _of_hardware(events):
+        key, start, end = _key(event), _start(event), None
+        if start is not None:
+            end = _end(event, start)
+        if key is not None and start is not None and end is not None and end >= start:
+            rows.setdefault(key, []).append((start, end))
+    found = []
+    for key, spans in rows.items():
+        merged: list[list[int]] = []
+        for start, end in sorted(spans):
+            if merged and (start < merged[-1][1] or start == merged[-1][0]):
+                merged[-1][1:] = [max(merged[-1][1], end), merged[-1][2] + 1]
+            else:
+                merged.append([start, end, 1])
+        found += [Execution(key[1], key[3], *one) for one in merged]
     return sorted(found, key=lambda one: (one.start_ns, one.end_ns))
+
+
+def _of_hardware(events: Iterable[Any]) -> list[Mapping[str, Any]]:
+    """The executions as the hardware saw them, where the rows say who saw them."""
+    rows = [one for one in events if isinstance(one, Mapping) and one.get("name") == EXECUTION]
+    seen = [one for one in rows if one.get("trace_event_source") == "neuron_hw"]
+    return seen or rows
 
 
 def _key(event: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -62,7 +74,9 @@ def _key(event: Mapping[str, Any]) -> tuple[str, ...] | None:
     def value(name: str) -> Any:
         return event[name] if event.get(name) is not None else extra.get(name)
 
-    run = value("flow_id") if value("flow_id") is not None else value("exec_id")
+    run = value("flow_id")
+    if run is None or run in ([], "", "[]"):  # parquet has a list, empty for no flow
+        run = value("exec_id")
     if run is None:
         return None
     return (str(value("process_id")), str(value("model_id")), str(run), str(value("nc_idx")))
@@ -71,3 +85,12 @@ def _key(event: Mapping[str, Any]) -> tuple[str, ...] | None:
 def _start(event: Mapping[str, Any]) -> int | None:
     start = event.get("timestamp", event.get("start_ts"))
     return int(start) if isinstance(start, (int, float)) else None
+
+
+def _end(event: Mapping[str, Any], start: int) -> int | None:
+    length = event.get("duration")
+    length = event.get("duration_ns") if length is None else length
+    if isinstance(length, (int, float)):
+        return start + int(length)
+    end = event.get("end_ts")
+    return int(end) if isinstance(end, (int, float)) else None

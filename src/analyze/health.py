@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..rundir import Operators
 from ..schema import Spec
-from . import check_files, check_result, check_table
+from . import check_files, check_result, check_table, explored
 from .check import Check
 
 IN_LINE = ("session_directory", "mode_files", "dropped_events", "compile_in_window")
@@ -47,6 +47,8 @@ def examine(directory: Path, spec: Spec, operators: Operators | None) -> Health:
             check_table.doubled_time(operators),
             check_table.neff_cache(operators),
         ]
+        agreement = explored.agreement(operators, explored.read(directory))
+        checks += [agreement] if agreement else []
     checks += check_result.numerics(directory)
     statuses = {check.status for check in checks}
     status = "suspicious" if "warning" in statuses else "complete"

@@ -20,7 +20,7 @@ from ..schema import Config
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 WORKLOADS = Path(__file__).resolve().parents[1] / "measure" / "workloads"
-NOT_MEASURED = ("tracking", "sweep")
+NOT_MEASURED = ("tracking", "sweep", "explorer", "explorer_timeout_s")
 TIMING_VARIABLES = ("NEURON_", "OMP_", "MKL_", "TORCH_", "PYTORCH_", "TORCHINDUCTOR_")
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import rundir
 from ..errors import ToolError
 from ..schema import Spec, spec_from_json
-from . import notes, redact
+from . import neuron_files, notes, redact
 
 if TYPE_CHECKING:
     from ..analyze.health import Health
@@ -49,6 +49,8 @@ class Outcome:
     metrics: dict[str, float]
     """What is tracked: empty when the measurement did not come to its end."""
     operators: rundir.Operators | None = None
+    file_tags: dict[str, str] = field(default_factory=dict)
+    """Of NEFFs and of neuron-explorer."""
 
     def tags(self) -> dict[str, str]:
         """Return the tags that are known at the end only."""
@@ -58,6 +60,7 @@ class Outcome:
             "capture_health_line": self.health.line if self.health else None,
             "device_time_source": source or "none",
             **self._findings(),
+            **self.file_tags,
             "error": self.error,
         }
         return {name: value for name, value in found.items() if value}
@@ -84,6 +87,7 @@ def conclude(
     _hide_secrets(directory, spec)
     rows, summary, health, problem = _analyzed(directory, spec)
     summary, sections = _looked_deeper(directory, spec, rows, summary)
+    tags, more = neuron_files.examine(directory, rows)
     whole = error is None and not killed
     notes.update(directory, ended="killed" if killed else "measured" if whole else "failed")
     error = error or ("stopped by the user" if killed else problem)
@@ -97,9 +101,10 @@ def conclude(
         health=health,
         metrics=_metrics(directory, spec, rows, summary) if whole else {},
         operators=rows,
+        file_tags=tags,
     )
     try:
-        _write(directory, spec, outcome, sections)
+        _write(directory, spec, outcome, (*sections, *more))
     except OSError as failure:  # a full disk: what is there is still worth tracking
         reason = f"{directory}: could not write the summary ({failure.strerror or failure})"
         return replace(outcome, status=KILLED if killed else FAILED, error=error or reason)
@@ -110,12 +115,14 @@ def _analyzed(
     directory: Path, spec: Spec
 ) -> tuple[rundir.Operators | None, Summary | None, Health | None, str | None]:
     """Analyze what is there. An error in here must not cost the user the profile."""
-    from ..analyze import health, operators
+    from ..analyze import explored, health, operators
 
     summary = examined = rows = None
     problem: str | None = None
     try:
         rows = rundir.read_operators(directory)
+        if rows is not None:
+            rows = explored.adopt(rows, explored.read(directory))
         summary = operators.summarize(rows) if rows else None
         if rows is None:
             problem = f"{rundir.OPERATORS} is missing: the measurement did not get that far"
@@ -132,24 +139,26 @@ def _metrics(
     directory: Path, spec: Spec, rows: rundir.Operators | None, summary: Summary | None
 ) -> dict[str, float]:
     """What is tracked: the summary's metrics, and those of the protocol around the windows."""
-    from ..analyze import protocol
+    from ..analyze import explored, protocol
 
     if summary is None:
         return {}
     own = protocol.metrics(directory, spec, rows, summary.metrics.get(HEADLINE))
-    return {**summary.metrics, **own}
+    seen = explored.metrics(rows, explored.read(directory)) if rows else {}
+    return {**summary.metrics, **own, **seen}
 
 
 def _looked_deeper(
     directory: Path, spec: Spec, rows: rundir.Operators | None, summary: Summary | None
 ) -> tuple[Summary | None, tuple[str, ...]]:
     """Add books, roofline and advice; what fails in there costs no more than itself."""
-    from ..analyze import deeper
+    from ..analyze import deeper, explored
 
     if rows is None or summary is None:
         return summary, ()
     try:
-        found = deeper.examine(directory, spec, rows, summary)
+        seen = explored.read(directory)
+        found = deeper.examine(directory, spec, rows, summary, seen.engines if seen else None)
     except Exception as error:
         log.warning("%s", _words("books, roofline and timeline could not be made", error))
         return summary, ()
