@@ -93,7 +93,7 @@ def measure(directory: Path, spec: Spec, parent: Parent) -> None:
 
     with phases.timed("device_init"):
         device = choose.open_device(config)
-    stamp = environment.stamp(device, environ)
+    stamp = environment.stamp(device, environ, config)
     rundir.write_json(directory / rundir.ENVIRONMENT, stamp)
     with torch.no_grad():
         with phases.timed("load"):  # before `ready`: a slip in a user's file leaves no run behind
