@@ -43,14 +43,19 @@ def check(config: Config) -> None:
         _check_builtin(config)
 
 
-def title(config: Config) -> str:
-    """The workload in a run's name: rms_norm, `attention decode`, or what a custom target names."""
+def experiment_of(config: Config) -> str:
+    """The experiment's name where none was typed: rms_norm, or llama.build for a custom target."""
     match = _TARGET.fullmatch(config.workload.target or "")
-    name = config.workload.name
-    if match:
-        stem = re.split(r"[/\\]", match["where"].removesuffix(".py"))[-1].rpartition(".")[2]
-        name = f"{stem}.{match['function']}"
-    return f"{name} {config.workload.phase}" if config.workload.phase else name
+    if not match:
+        return config.workload.name
+    stem = re.split(r"[/\\]", match["where"].removesuffix(".py"))[-1].rpartition(".")[2]
+    return f"{stem}.{match['function']}"
+
+
+def title(config: Config) -> str:
+    """The workload in a run's name: rms_norm, `attention decode`, `llama.build prefill`."""
+    phase = config.workload.phase
+    return f"{experiment_of(config)} {phase}" if phase else experiment_of(config)
 
 
 def sizes(given: InputConfig) -> dict[str, int]:

@@ -69,9 +69,7 @@ class Prefill(torch.nn.Module):
 class Decode(torch.nn.Module):
     """One token at a fixed position, with a static cache: each step does the same work."""
 
-    def __init__(
-        self, llama: torch.nn.Module, batch: int, seq: int, dtype: torch.dtype
-    ) -> None:
+    def __init__(self, llama: torch.nn.Module, batch: int, seq: int, dtype: torch.dtype) -> None:
         super().__init__()
         self.llama = llama
         config: Any = llama.config

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..rules import format_shape
+from .. import workload_rules
 from ..schema import Spec
 from . import timeline
 from .books import DeviceBook, HostBook
@@ -75,12 +75,11 @@ def _span(boxes: Sequence[Box]) -> tuple[float, float]:
 
 def _title(spec: Spec, summary: Summary) -> str:
     config = spec.config
-    shape = config.input.shape
-    sizes = format_shape(shape) if isinstance(shape, (list, tuple)) else str(shape)
+    sizes = " ".join([*workload_rules.input_words(config.input), config.input.dtype])
     total = summary.metrics.get("self_neuron_us")
     told = f", Self NEURON {number(total)} us per step" if total is not None else ""
     word = "SIMULATED: " if summary.simulated else ""
-    return f"{word}{config.workload.name} {config.variant.name}, {sizes} {config.input.dtype}{told}"
+    return f"{word}{workload_rules.title(config)} {config.variant.name}, {sizes}{told}"
 
 
 def _host_caption(book: HostBook | None, simulated: bool, operators: int) -> str:

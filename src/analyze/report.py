@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..rules import format_shape
+from .. import workload_rules
 from ..schema import Spec
 from .health import Health
 from .markup import NONE, bullets, cell, count, grid, number, quoted, text
@@ -106,7 +106,7 @@ def markdown(
 
 def _title(spec: Spec, simulated: bool, error: str | None) -> str:
     config = spec.config
-    title = f"{config.workload.name}, {config.variant.name}"
+    title = f"{workload_rules.title(config)}, {config.variant.name}"
     title += "" if spec.captured_elsewhere else f", {_shape(spec)}"
     if error:
         reason = " ".join(error.split())
@@ -144,7 +144,7 @@ def _asked(spec: Spec) -> str:
         f", torch.compile(backend={variant.compile.backend})" if variant.compile else ", eager"
     )
     lines = {
-        "workload": config.workload.name,
+        "workload": config.workload.target or workload_rules.title(config),
         "variant": f"{variant.name} (implementation {variant.implementation}{compiled})",
         "input": f"{_shape(spec)}, seed {config.input.seed}",
         "device": f"{config.device.name}, cores {config.cores}, execution {config.execution}",
@@ -214,6 +214,4 @@ def _cells(row: StepRow) -> tuple[str, ...]:
 
 
 def _shape(spec: Spec) -> str:
-    shape = spec.config.input.shape
-    sizes = format_shape(shape) if isinstance(shape, (list, tuple)) else str(shape)
-    return f"{sizes} {spec.config.input.dtype}"
+    return " ".join([*workload_rules.input_words(spec.config.input), spec.config.input.dtype])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -71,7 +72,7 @@ def source_sha256(target: str) -> str:
     files = {
         Path(file).resolve()
         for module in list(sys.modules.values())
-        if (file := getattr(module, "__file__", None)) and file.endswith(".py")
+        if (file := getattr(module, "__file__", None)) and file.endswith(".py") and _there(file)
     }
     digest = hashlib.sha256()
     for path in sorted(files):
@@ -125,6 +126,10 @@ def _is_users(path: Path) -> bool:
     stdlib = inside.is_relative_to(Path(importlib.__file__).resolve().parents[1])
     frozen = str(path).startswith("<")
     return not (installed or stdlib or frozen or inside.is_relative_to(OURS))
+
+
+def _there(file: str) -> bool:
+    return os.path.isabs(file) and os.path.isfile(file)  # torch has modules that name no file
 
 
 def _short(filename: str) -> str:

@@ -53,6 +53,8 @@ def params(spec: Spec, device: str) -> dict[str, str]:
     if isinstance(shape, (list, tuple)):
         found.update({f"dim{n}": size for n, size in enumerate(shape)})
         found["input.shape"] = format_shape(shape)
+    else:  # sizes by name; those that were not typed are the target's own
+        found["input.shape"] = " ".join(workload_rules.input_words(spec.config.input)) or "default"
     found["concurrent_jobs"] = spec.concurrent_jobs
     found["profiler.modes"] = "+".join(spec.config.profiler.modes)
     config = redact.tree(dataclasses.asdict(spec.config))

@@ -18,6 +18,7 @@ SECRET_WORDS = (
 PROSE_WORDS = frozenset({"key", "keys", "token", "tokens", "auth", "signature"})
 SAVED_VIEW = "viewStateShareKey"  # in an address of MLflow's UI
 SHORTEST = 4  # a shorter secret is not looked for elsewhere: it would hide half of the text
+LONGEST_COUNT = 3  # digits: a longer number under the name of a key may be one
 
 _WORD = re.compile(rf"(?:{SECRET_WORDS})", re.IGNORECASE)
 _SPLIT = re.compile(r"[^A-Za-z]+|(?<=[a-z])(?=[A-Z])")
@@ -81,7 +82,11 @@ def _spared(name: str, value: Any) -> bool:
     """A number of tokens, a switch, or the name of a saved view is no secret."""
     if value is None or isinstance(value, bool) or name == SAVED_VIEW:
         return True
-    return "tokens" in name.lower() and bool(_NUMBER.fullmatch(str(value)))
+    counts = {"key", "keys", "token", "tokens"}  # num_key_value_heads=8, max_tokens=512
+    words = {word for word in _SPLIT.split(name.lower()) if _WORD.fullmatch(word)}
+    short = len(str(value)) <= LONGEST_COUNT and bool(words) and words <= counts
+    is_count = "tokens" in name.lower() or (short and name.lower() not in counts)
+    return is_count and bool(_NUMBER.fullmatch(str(value)))
 
 
 def override(typed: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..schema import Spec
+from ..workload_rules import experiment_of
 from . import facts
 from .connect import experiment_name, patiently
 from .scoreboard import JobResult
@@ -50,7 +51,7 @@ def finished(
     """Return the newest FINISHED run of the same measurement, or None."""
     simulated = ready.get("device") == "simulated"
     tracking = spec.config.tracking
-    name = experiment_name(tracking.experiment, spec.config.workload.name, simulated)
+    name = experiment_name(tracking.experiment, experiment_of(spec.config), simulated)
     experiment = patiently(target, lambda: client.get_experiment_by_name(name))
     if experiment is None:
         return None

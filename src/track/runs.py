@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import StoreError
 from ..schema import Spec
+from ..workload_rules import experiment_of
 from . import artifacts, comparing, facts, names, notes, redact
 from .connect import experiment_id, experiment_name, is_unreachable, patiently
 from .outcome import Outcome
@@ -72,7 +73,7 @@ def open_run(
     tracking = spec.config.tracking
     if simulated:
         refuse_simulated(store, tracking.allow_simulated)
-    experiment = experiment_name(tracking.experiment, spec.config.workload.name, simulated)
+    experiment = experiment_name(tracking.experiment, experiment_of(spec.config), simulated)
     found_id = experiment_id(client, store, experiment)
     name = redact.text(facts.run_name(spec, simulated))
     tags = facts.tags(spec, ready, str(directory)) | facts.as_tags(more_tags or {})
