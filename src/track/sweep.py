@@ -17,7 +17,7 @@ from hydra.experimental.callback import Callback
 from ..composed import config_of
 from ..errors import UserError
 from ..schema import Config, Spec
-from . import facts, lease, scoreboard
+from . import facts, lease, order, scoreboard
 
 SWEEP_ID = "PROFILE_RUN_SWEEP_ID"
 CHECK_ALL_UP_TO = 64
@@ -50,11 +50,16 @@ class SweepCallback(Callback):
 
 
 def _prepare(config: Any) -> None:
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
     global answer
     all_overrides = expand(config)
     if all_overrides is None:  # another sweeper decides as it goes; each job checks itself
         scoreboard.write_sweep(scoreboard.Sweep(new_sweep_id(), 0, concurrent_jobs(config)))
         return
+    if _composed(config, all_overrides[0]).sweep.order == "interleaved":
+        order.interleave_hydra(BasicSweeper)
+        all_overrides = [tuple(job) for job in order.interleaved(all_overrides)]
     jobs = [Job(o, _composed(config, o)) for o in _to_check(all_overrides)]
     at_once = min(concurrent_jobs(config), len(all_overrides))
     lease.refuse_oversubscription([job.config for job in jobs], at_once)
