@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 WINDOWS = "window_self_neuron_us"
 VARIABLES = "timing_variables"
-NEFF = "neff_sha256"
 # Say where things are or how much is logged, or are said by another tag; they change no time.
 NOT_TIMING = ("_DIR", "_PATH", "_FILE", "_ROOT", "_OUTPUT", "_CORES", "_COMM_ID", "_PREFIX")
 NOT_TIMING_WORDS = ("LOG", "CACHE_URL", "PROFILE_", "INSPECT_OUTPUT")
@@ -30,7 +29,6 @@ def tags(directory: Path, summary: Summary | None) -> dict[str, str]:
     found = {
         WINDOWS: _windows(summary.window_self_neuron_us if summary else ()),
         VARIABLES: _variables(directory),
-        NEFF: _neffs(directory),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -59,11 +57,3 @@ def _variables(directory: Path) -> str | None:
 
 def _changes_time(name: str) -> bool:
     return not name.endswith(NOT_TIMING) and not any(word in name for word in NOT_TIMING_WORDS)
-
-
-def _neffs(directory: Path) -> str | None:
-    """One hash over the compiled binaries of the run; None when the profile has none."""
-    paths = (directory / rundir.PROFILE).rglob("*.neff")
-    files = [path for path in paths if path.is_file() and not path.is_symlink()]
-    digests = sorted({rundir.sha256_of(path) for path in files})
-    return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else None

@@ -6,6 +6,7 @@ here is a warning in the log.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from pathlib import Path
@@ -15,6 +16,7 @@ from ..analyze import explored, explorer_howto, neff_pairs
 
 log = logging.getLogger(__name__)
 SHOWN_DIGITS = 16  # of each hash in the tag; neff_pairs.json has them whole
+MOST_HASHES = 250  # an eager run may have more NEFFs than a tag can name
 
 
 def examine(
@@ -34,12 +36,20 @@ def examine(
         listed = neff_pairs.listing(profile)
         if listed["files"]:
             rundir.write_json(directory / rundir.NEFF_PAIRS, listed)
-        hashes = neff_pairs.neff_hashes(listed)
-        tags["neff_sha256"] = ",".join(digest[:SHOWN_DIGITS] for digest in hashes)
+        tags["neff_sha256"] = _joined(neff_pairs.neff_hashes(listed))
         sections.append(explorer_howto.section(listed, _system_folders(profile)))
     except Exception as error:  # not worth a run
         log.warning("NEFFs could not be listed (%s: %s)", type(error).__name__, error)
     return {k: v for k, v in tags.items() if v}, tuple(one for one in sections if one)
+
+
+def _joined(hashes: list[str]) -> str:
+    """The sorted hashes as one tag; of very many the first, and one hash over all of them."""
+    said = [digest[:SHOWN_DIGITS] for digest in hashes]
+    if len(said) <= MOST_HASHES:
+        return ",".join(said)
+    whole = hashlib.sha256("".join(hashes).encode()).hexdigest()
+    return f"{','.join(said[:MOST_HASHES])} ({len(said)} NEFFs, all of them: {whole})"
 
 
 def _system_folders(profile: Path) -> list[str]:

@@ -152,13 +152,12 @@ def _looked_deeper(
     directory: Path, spec: Spec, rows: rundir.Operators | None, summary: Summary | None
 ) -> tuple[Summary | None, tuple[str, ...]]:
     """Add books, roofline and advice; what fails in there costs no more than itself."""
-    from ..analyze import deeper, explored
+    from ..analyze import deeper
 
     if rows is None or summary is None:
         return summary, ()
     try:
-        seen = explored.read(directory)
-        found = deeper.examine(directory, spec, rows, summary, seen.engines if seen else None)
+        found = deeper.examine(directory, spec, rows, summary)
     except Exception as error:
         log.warning("%s", _words("books, roofline and timeline could not be made", error))
         return summary, ()
