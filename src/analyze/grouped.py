@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .spans import ANNOTATION, Span, Trace, nest
+from .spans import ANNOTATION, Span, Trace, hierarchy
 
 # workload.annotate=modules marks `module: layers.0.attn`; torch's with_modules and with_stack
 # leave `nn.Module: Linear_0`.
@@ -131,8 +131,11 @@ def by_module(trace: Trace) -> tuple[ModuleRow, ...]:
 
 def host_lane(trace: Trace) -> list[Span]:
     """The operators inside the steps that are in no other operator, in order of time."""
-    operators = nest(s for s in trace.spans if s.is_operator and trace.inside_steps(s))
-    return sorted((s for s in operators if s.parent is None), key=lambda span: span.start_ns)
+    ordered, parents, _ = hierarchy(
+        one for one in trace.spans if one.is_operator and trace.inside_steps(one)
+    )
+    outermost = [one for one, above in zip(ordered, parents, strict=True) if above is None]
+    return sorted(outermost, key=lambda span: span.start_ns)
 
 
 def _module(span: Span) -> str | None:

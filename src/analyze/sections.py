@@ -132,7 +132,7 @@ def _spread(summary: Summary) -> str:
 
 
 def _by_shape(shown: Seen, word: str) -> str:
-    rows = grouped.by_shape(shown.trace)
+    rows = shown.shapes
     if not any(row.shapes is not None for row in rows):
         return ""
     cells = [

@@ -20,9 +20,9 @@ DISPATCH_CATEGORIES = ("privateuse1_runtime", "privateuse1_driver")
 KERNEL = "kernel"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Span:
-    """One span of a host thread. Times are ns of the trace's clock."""
+    """One span of a host thread. Times are ns of the trace's clock. Not changed after parse()."""
 
     name: str
     category: str
@@ -129,9 +129,17 @@ def parse(data: Any) -> Trace:
 
 
 def nest(spans: Iterable[Span]) -> list[Span]:
-    """Find each span's parent and self time, thread by thread, as torch's table does.
+    """Order spans by thread and time and note each one's parent and self time in it."""
+    ordered, parents, self_ns = hierarchy(spans)
+    for span, parent, own in zip(ordered, parents, self_ns, strict=True):
+        span.parent, span.self_ns = parent, own
+    return ordered
 
-    Spans of one thread that overlap only in part are not parent and child.
+
+def hierarchy(spans: Iterable[Span]) -> tuple[list[Span], list[int | None], list[int]]:
+    """Return the ordered spans, the places of their parents, and their self times in ns.
+
+    As torch's table has it: spans of one thread that overlap only in part are not parent and child.
     """
     ordered = sorted(spans, key=lambda span: (span.thread, span.start_ns, -span.end_ns))
     self_ns = [span.end_ns - span.start_ns for span in ordered]
@@ -144,10 +152,7 @@ def nest(spans: Iterable[Span]) -> list[Span]:
         if stack:
             self_ns[stack[-1]] -= span.end_ns - span.start_ns
         stack.append(place)
-    return [
-        replace(span, parent=parent, self_ns=own)
-        for span, parent, own in zip(ordered, parents, self_ns, strict=True)
-    ]
+    return ordered, parents, self_ns
 
 
 def union(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

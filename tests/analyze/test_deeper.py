@@ -228,6 +228,11 @@ def test_reading_stops_at_the_budget(measured: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(window, "MOST_BYTES", 2 * size + 10)
     look(measured, *THREE)
     assert rundir.read_json(measured / "tables.json")["windows_read"] == 2
+    monkeypatch.setattr(window, "MOST_BYTES", 1)
+    look(measured, *THREE)
+    assert rundir.read_json(measured / "tables.json")["windows_read"] == 1
+    monkeypatch.setattr(window, "LARGEST_BYTES", 1)
+    assert not any("window/" in key for key in look(measured, *THREE).metrics)
 
 
 def test_engine_metrics_of_neuron_explorer_go_before_the_model(measured: Path) -> None:
