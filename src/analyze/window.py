@@ -42,7 +42,8 @@ class Seen:
 
 def read_all(profile: Path, operators: Operators, simulated: bool) -> list[Seen]:
     """Read the windows' traces: the first, and more of them while they are small together."""
-    seen, budget = [], MOST_BYTES
+    seen: list[Seen] = []
+    budget = MOST_BYTES
     for number, window in enumerate(operators.windows):
         if window.session_dir is None or window.steps < 1:
             continue
