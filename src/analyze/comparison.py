@@ -92,7 +92,7 @@ def compare(
     """
     named = {run.run_id: run for run in baselines or ()}
     shown = {**named, **{run.run_id: run for run in runs}}
-    repeats = _repeats(list(shown.values()))
+    repeats = _repeats(list(shown.values()), [shown[run_id] for run_id in named])
     groups = []
     ordered = sorted(shown.values(), key=lambda run: (_key(run, across), run.started_ms))
     for _, members_ in groupby(ordered, key=lambda run: _key(run, across)):
@@ -111,7 +111,7 @@ def _row(
     members: Sequence[Measured],
     candidates: Sequence[Measured],
     named: bool,
-    repeats: dict[str, list[Measured]],
+    repeats: dict[tuple[str, bool], list[Measured]],
     across: str,
     allow_simulated: bool,
 ) -> Row:
@@ -124,8 +124,8 @@ def _row(
         baseline,
         run,
         across=across,
-        repeats=repeats.get(run.measurement_id or "", ()),
-        baseline_repeats=repeats.get(baseline.measurement_id or "", ()),
+        repeats=repeats.get(_same(run, candidates if named else ()), ()),
+        baseline_repeats=repeats.get(_same(baseline, candidates if named else ()), ()),
         allow_simulated=allow_simulated,
     )
     before, after = baseline.device_us, run.device_us
@@ -273,9 +273,16 @@ def _label(run: Measured, members: Sequence[Measured], across: str) -> str:
     return said or f"run {run.short_id}"
 
 
-def _repeats(runs: Sequence[Measured]) -> dict[str, list[Measured]]:
-    found: dict[str, list[Measured]] = {}
+def _same(run: Measured, named: Sequence[Measured]) -> tuple[str, bool]:
+    """What repeats share: the measurement, and whether the user named them as baselines."""
+    return run.measurement_id or "", any(run is other for other in named)
+
+
+def _repeats(
+    runs: Sequence[Measured], named: Sequence[Measured]
+) -> dict[tuple[str, bool], list[Measured]]:
+    found: dict[tuple[str, bool], list[Measured]] = {}
     for run in runs:
         if run.measurement_id and run.finished:
-            found.setdefault(run.measurement_id, []).append(run)
+            found.setdefault(_same(run, named), []).append(run)
     return found

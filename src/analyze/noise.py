@@ -41,7 +41,7 @@ class Noise:
 
     fraction: float
     source: str
-    """For a sentence: `5 and 5 windows`, `5 runs of the same measurement`."""
+    """For a sentence: `5 and 5 windows`, `4 other runs of the same measurement`."""
     n: int
     """The smaller number of values of the two sides."""
 
@@ -62,6 +62,12 @@ def sample(run: Measured, repeats: Sequence[Measured]) -> Sample | None:
 def between(before: Sample, after: Sample) -> Noise:
     """The noise of a change from the middle of one sample to the middle of the other."""
     errors = [_relative_error(side) for side in (before, after)]
+    if before.kind != after.kind:
+        # One run beside several: it may lie as far off as any one of those.
+        alone = 0 if before.kind == "windows" else 1
+        several = (after, before)[alone]
+        one_run = errors[1 - alone] * math.sqrt(len(several.values_us))
+        errors[alone] = max(errors[alone], one_run)
     n = [len(side.values_us) for side in (before, after)]
     total = math.hypot(*errors)
     floor = RUNS_FLOOR if before.kind == after.kind == "runs" else WINDOWS_FLOOR
@@ -78,7 +84,7 @@ def of_one(repeats: Sample) -> Noise:
     n = len(repeats.values_us)
     spread = _relative_error(repeats) * math.sqrt(n) * math.sqrt(1 + 1 / n)
     fraction = max(RUNS_FLOOR, student_t(CONFIDENCE, n - 1) * spread)
-    return Noise(fraction, f"{n} runs of the same measurement", n)
+    return Noise(fraction, f"{n} other runs of the same measurement", n)
 
 
 def student_t(confidence: float, freedom: float) -> float:

@@ -42,9 +42,9 @@ def judge(
     baseline_repeats: Sequence[Measured] = (),
     allow_simulated: bool = False,
 ) -> Verdict:
-    """Compare one run with its baseline; `repeats` are runs with the same measurement_id.
+    """Compare one run with its baseline; `across` names the axis on which the two may differ.
 
-    `across` names the axis on which the two may differ.
+    `repeats` and `baseline_repeats` are runs with the same measurement_id, each with its run.
     """
     if run.run_id == baseline.run_id:
         return Verdict(IDENTICAL, "the same run" + _mark(run), 0.0)
@@ -144,17 +144,18 @@ def _timed(
     if run.windows_us and run.windows_us == baseline.windows_us and before == after:
         same = "and the same binary" if run.neff and run.neff == baseline.neff else ""
         return Verdict(IDENTICAL, f"the same times in every window {same}".strip(), 0.0)
+    others = [other for other in baseline_repeats if other.run_id != run.run_id]
+    equals = noise.sample(baseline, others)
+    if len(others) < len(baseline_repeats) and equals is not None and equals.kind == "runs":
+        before, estimate = equals.middle_us, noise.of_one(equals)  # one more of the same
+        return _said(baseline, run, before, after, estimate)
     old, new = noise.sample(baseline, baseline_repeats), noise.sample(run, repeats)
-    same_thing = run.measurement_id is not None and run.measurement_id == baseline.measurement_id
-    if same_thing and new is not None and new.kind == "runs":
-        before, estimate = new.middle_us, noise.of_one(new)
-    elif old is None or new is None:
+    if old is None or new is None:
         side = "this run" if new is None else "the baseline"
         return _said(baseline, run, before, after, None, side)
-    else:
-        before = old.middle_us if old.kind == "runs" else before
-        after = new.middle_us if new.kind == "runs" else after
-        estimate = noise.between(old, new)
+    before = old.middle_us if old.kind == "runs" else before
+    after = new.middle_us if new.kind == "runs" else after
+    estimate = noise.between(old, new)
     return _said(baseline, run, before, after, estimate)
 
 

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 SHARED = "mlflow.sharedViewState."
 WRITTEN = "saved_view_sha256."
 CHARTS, TABLE = "device-time", "runs-table"
-TOP_METRICS = {
-    "self_neuron_us": "Self NEURON (us)",
-    "self_cpu_us": "Self CPU (us)",
-    "operator_calls": "Operator calls",
-}
+TOP_METRICS = ("self_neuron_us", "self_cpu_us", "operator_calls")
 TOP_SECTION = "Per step"
 LONGEST_TAG = 5000  # characters of an experiment tag on servers before MLflow 3
 MOST_BARS = 100  # runs in one chart; more freeze the page
@@ -92,7 +88,6 @@ def _bar_chart(view_id: str, metric: str) -> dict[str, Any]:
         "uuid": f"{view_id}-{metric}",
         "type": "BAR",
         "metricKey": metric,
-        "displayName": TOP_METRICS[metric],
         "metricSectionId": f"{view_id}-{TOP_SECTION}",
         "runsCountToCompare": MOST_BARS,
         "deleted": False,

@@ -33,8 +33,20 @@ def test_five_repeats_with_3_percent_noise_are_the_same_within_noise(noisy: int)
         if baseline is not five[noisy]:
             found = judge(baseline, five[noisy], repeats=five, baseline_repeats=five)
             assert found.word == "same within noise", found.reason
-            assert "5 runs" in found.reason
-            assert found.n == 5
+            assert "4 other runs" in found.reason
+            assert found.n == 4
+
+
+def test_one_slow_run_among_its_equals_does_not_hide_in_the_noise_that_it_makes() -> None:
+    times = (1000.0, 1020.0, 985.0, 1010.0, 990.0, 1100.0)
+    six = repeats(times, tags={"measurement_id": "one"})
+    assert judge(six[0], six[5], repeats=six, baseline_repeats=six).word == "worse"
+
+
+def test_one_run_beside_several_may_lie_as_far_off_as_any_of_them() -> None:
+    before = repeats((1000.0, 1060.0, 940.0, 1030.0), tags={"measurement_id": "before"})
+    still = measured("fused", 1060.0, (1.0,) * 5)
+    assert judge(before[0], still, baseline_repeats=before).word == "same within noise"
 
 
 def test_a_tenth_slower_is_worse_and_a_tenth_faster_better_by_windows() -> None:
