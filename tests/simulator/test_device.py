@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import io
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -162,6 +163,31 @@ def test_deepcopy_copies_and_modules_move(x: torch.Tensor) -> None:
     assert moved.to("cpu")[0].weight.device.type == "cpu"
 
 
+def test_pickle_keeps_device_and_values(x: torch.Tensor) -> None:
+    again, module = pickle.loads(pickle.dumps((x.t(), torch.nn.Linear(4, 2).to("neuron"))))
+    assert again.device == x.device
+    assert torch.equal(again.cpu(), x.cpu().t())
+    assert module(x).shape == (x.shape[0], 2)
+
+
+def test_a_hessian_equals_the_cpu() -> None:
+    v = torch.arange(3.0)
+    on_cpu, on_device = (
+        torch.func.hessian(lambda one: (one**3).sum())(v.to(device)) for device in ("cpu", "neuron")
+    )
+    assert torch.equal(on_device.cpu(), on_cpu)
+
+
+def test_a_packed_sequence_keeps_its_sizes_on_the_host() -> None:
+    padded, lengths = torch.arange(12.0).view(3, 2, 2), torch.tensor([3, 2])
+    packed = torch.nn.utils.rnn.pack_padded_sequence(padded.to("neuron"), lengths)
+    assert packed.data.device.type == "neuron"
+    assert packed.batch_sizes.tolist() == [2, 2, 1]
+    back, sizes = torch.nn.utils.rnn.pad_packed_sequence(packed)
+    assert torch.equal(back.cpu()[:2], padded[:2])
+    assert sizes.tolist() == [3, 2]
+
+
 def test_two_devices_hold_their_own_memory(x: torch.Tensor) -> None:
     other = x.to("neuron:1")
     other.add_(1)
@@ -254,6 +280,18 @@ GRADS: dict[str, tuple[Callable[..., torch.Tensor], list[tuple[int, ...]]]] = {
     "rms_norm": (lambda x, w: torch.rms_norm(x, (8,), w, 1e-5), [(3, 8), (8,)]),
     "layer_norm": (lambda x, w, b: F.layer_norm(x, (8,), w, b), [(3, 8), (8,), (8,)]),
     "conv": (lambda x, w: F.conv2d(x, w, padding=1), [(1, 2, 5, 5), (3, 2, 3, 3)]),
+    "conv of data": (
+        lambda w: F.conv2d(torch.ones(1, 2, 5, 5, device=w.device), w),
+        [(3, 2, 3, 3)],
+    ),
+    "conv of data with bias": (
+        lambda w, b: F.conv2d(torch.ones(1, 2, 5, 5, device=w.device), w, b),
+        [(3, 2, 3, 3), (3,)],
+    ),
+    "transposed conv of data": (
+        lambda w: F.conv_transpose2d(torch.ones(1, 2, 5, 5, device=w.device), w),
+        [(2, 3, 3, 3)],
+    ),
     "indexing": (lambda x: x[[0, 2]] * x[1:, 1:2].sum(), [(3, 4)]),
     "softmax and linear": (lambda x, w: F.linear(x.softmax(-1), w), [(3, 4), (2, 4)]),
     "write into a clone": (

@@ -167,5 +167,8 @@ KERNELS: dict[str, Callable[..., Any]] = {
     "is_pinned": _is_pinned,
     "_pin_memory": _pin_memory,
 }
-# PyTorch's own kernels of these call the ones above, and are right as they are.
-LEFT_TO_PYTORCH = frozenset({"_to_copy", "resize_as_", "lift", "lift_fresh"})
+# PyTorch's own kernels of these call the ones above, and are right as they are. Of a packed
+# sequence, lengths and batch sizes stay on the host.
+LEFT_TO_PYTORCH = frozenset(
+    {"_to_copy", "resize_as_", "lift", "lift_fresh", "_pack_padded_sequence"}
+)

@@ -182,6 +182,8 @@ def flops(
     else:
         assert callable(formula)
         out_val = tuple(tensors_out) if len(tensors_out) > 1 else tensors_out[0]
+        if op._schema.name == "aten::convolution_backward":
+            out_val = (args[1], args[2])  # the gradients' shapes; not all of them are asked for
         plain = {key: value for key, value in kwargs.items() if key not in ("out", "out_dtype")}
         count = int(formula(*args, **plain, out_val=out_val))
     dtype = str(tensors_in[0].dtype).removeprefix("torch.")

@@ -134,6 +134,8 @@ def adopt(host: torch.Tensor, device: int) -> torch.Tensor:
     """
     if host.layout is not torch.strided or host.is_quantized or host.is_nested:
         raise NotImplementedError("the simulated neuron device holds dense (strided) tensors only")
+    if torch._is_zerotensor(host):  # autograd's stand-in for zeros has no memory
+        host = torch.zeros(host.shape, dtype=host.dtype, device="cpu")
     if host.is_conj() or host.is_neg():
         host = host.resolve_conj().resolve_neg()
     owner = host.untyped_storage()
@@ -149,6 +151,8 @@ def host_view(tensor: torch.Tensor) -> torch.Tensor:
     """The CPU tensor over a device tensor's memory, of the same geometry."""
     view = torch.empty(0, dtype=tensor.dtype, device="cpu")
     storage: Any = tensor.untyped_storage()
+    if not hasattr(storage, "_host"):  # PyTorch's own view of the same memory: pickle makes one
+        storage = _storages.get(storage.data_ptr(), storage)
     _set_storage(view, storage._host, tensor.storage_offset(), tensor.shape, tensor.stride())
     if tensor.is_conj():
         view = torch._conj(view)
