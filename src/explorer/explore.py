@@ -6,6 +6,7 @@ Whatever goes wrong becomes a warning in the result: the run is never lost for i
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import time
@@ -17,6 +18,8 @@ from ..analyze import engines, explored, neff_pairs
 from ..analyze.explored import Explored, Session
 from . import binary, sessions
 from .binary import ExplorerFailed
+
+log = logging.getLogger(__name__)
 
 OFF, SYSTEM, FULL = "off", "system", "full"
 NOT_FOUND = (
@@ -86,10 +89,12 @@ def after_run(
     except Exception as error:
         said = f"unexpected {type(error).__name__}: {error}"
         found = Explored(mode, None, 0.0, warnings=(said,))
+    for words in found.warnings:
+        log.warning("%s", words)
     try:
         explored.write(directory, found)
-    except OSError:
-        on_session("explorer.json could not be written")  # a full disk; tracking will say so
+    except OSError as error:  # a full disk
+        log.warning("%s could not be written (%s)", rundir.EXPLORER, error.strerror or error)
     return stopped
 
 

@@ -28,7 +28,8 @@ LARGEST_LOG_BYTES = 256 * 1024**2
 HEADLINE = "self_neuron_us"
 NO_DEVICE_TIME = (
     "no device time: none of the lawful sources gave any (see health.json). The profile is kept "
-    "in full. Try profiler.correlate_device_time=true, profiler=combined, and python -m src.doctor"
+    "in full. Try profiler.correlate_device_time=true, profiler=combined, explorer=system, and "
+    "python -m src.doctor"
 )
 NO_DEVICE_TIME_ELSEWHERE = (
     "no device time: none of the lawful sources is in this profile. It is kept in full. Put "

@@ -32,15 +32,15 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STANDIN}" "$@"\n')
     path.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    monkeypatch.setenv("STANDIN_DIARY", str(tmp_path / "diary"))
-    monkeypatch.setenv("STANDIN_HELPER", str(tmp_path / "helper.pid"))
+    monkeypatch.setenv("EXPLORER_DIARY", str(tmp_path / "diary"))
+    monkeypatch.setenv("EXPLORER_HELPER", str(tmp_path / "helper.pid"))
     return path
 
 
 @pytest.fixture
 def in_mood(program: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Set how the program behaves."""
-    return lambda mood: monkeypatch.setenv("STANDIN_MOOD", mood)
+    return lambda mood: monkeypatch.setenv("EXPLORER_MOOD", mood)
 
 
 def make_session(profile: Path, stamp: int = 1776672348756756905, cores: int = 1) -> str:

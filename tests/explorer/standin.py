@@ -14,11 +14,11 @@ import sys
 import time
 from pathlib import Path
 
-MOOD = os.environ.get("STANDIN_MOOD", "ok")
+MOOD = os.environ.get("EXPLORER_MOOD", "ok")
 
 
 def main() -> int:
-    if (diary := os.environ.get("STANDIN_DIARY")) is not None:
+    if (diary := os.environ.get("EXPLORER_DIARY")) is not None:
         with open(diary, "a", encoding="utf-8") as file:
             file.write(json.dumps(sys.argv[1:]) + "\n")
     if sys.argv[1:] == ["--version"]:
@@ -32,7 +32,7 @@ def main() -> int:
         # A helper that outlives it, and holds its pipes open, and ignores a polite request.
         code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
         helper = subprocess.Popen([sys.executable, "-c", code])
-        Path(os.environ["STANDIN_HELPER"]).write_text(str(helper.pid))
+        Path(os.environ["EXPLORER_HELPER"]).write_text(str(helper.pid))
         time.sleep(600)
     if MOOD == "no_output":
         return 0
@@ -77,9 +77,10 @@ def _options() -> argparse.Namespace:
 
 
 def _executions(options: argparse.Namespace) -> list[dict[str, int]]:
-    found: list[dict[str, int]] = json.loads(
-        Path(options.session_dir, "executions.json").read_text()
-    )
+    path = Path(options.session_dir, "executions.json")
+    if not path.is_file():
+        return [{"start_ns": 1000, "length_ns": 2_000_000}]
+    found: list[dict[str, int]] = json.loads(path.read_text())
     return found
 
 
