@@ -63,8 +63,8 @@ def device_time(operators: Operators | None, profiler: ProfilerConfig) -> Check:
 
 def _why_no_source(operators: Operators, profiler: ProfilerConfig) -> str:
     explorer = (
-        "Install neuron-explorer (package aws-neuronx-tools) and type explorer=system: it reads the "
-        "executions from the runtime's trace."
+        "Install neuron-explorer (package aws-neuronx-tools) and type explorer=system: it reads "
+        "the executions from the runtime's trace."
     )
     if not profiler.correlate_device_time:
         return (
