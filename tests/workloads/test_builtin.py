@@ -54,7 +54,7 @@ def test_bytes_are_what_a_hand_count_gives() -> None:
     assert layer_norm.bytes_moved([2, 3, 8], 2) == 96 + 96 + 16 + 16
     assert softmax.bytes_moved([2, 3, 8], 2) == 96 + 96
     assert swiglu.bytes_moved([2, 3, 8], 2) == 96 + 96 + 96
-    # hidden 512 is 4 heads and 1 key-value head of 128: q and y are 2 x 3 x 512, k and v 2 x 3 x 128
+    # hidden 512 is 4 heads of 128 and 1 key-value head: q and y are 3072 values, k and v 768
     assert attention.bytes_moved([2, 3, 512], 2, "prefill") == 2 * (2 * 3072 + 2 * 768)
     # decode: q and y of one token, the whole cache
     assert attention.bytes_moved([2, 3, 512], 2, "decode") == 2 * (2 * 1024 + 2 * 768)
