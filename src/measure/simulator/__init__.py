@@ -9,6 +9,7 @@ Its numbers are never a measurement. `install` makes `device="neuron"`, `torch.n
 - `operators.py`      every operator: computed on the host views, entered as one execution
 - `schemas.py`        what an operator's schema says: what it writes, what it returns, whether it
 only makes a view
+- `matmul.py`         large products in half precision, in float32 on the host
 - `copies.py`         allocation, copies between host and device, reads of single values
 - `fused.py`          operators that Trainium lowers to one kernel: RMS norm, attention
 - `autocast.py`       which operators `torch.autocast("neuron")` casts

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import fused, neffs, record
 from .cost import Region, Work, distinct_bytes, flops, region
+from .matmul import WideProducts
 from .memory import DEVICE_TYPE, adopt, host_view, on_device
 from .operators import unseen
 from .schemas import plan_of
@@ -94,10 +95,11 @@ class Program:
     def _run(self, *args: Any) -> Any:
         hosts = [host_view(one) if on_device(one) else one for one in args]
         if self.is_measured:
-            results = self.graph(*hosts)
+            with WideProducts():
+                results = self.graph(*hosts)
         else:  # shapes are static, so one run tells what every run does
             meter = Meter([one for one, given in zip(hosts, args, strict=True) if on_device(given)])
-            with meter:
+            with WideProducts(), meter:
                 results = self.graph(*hosts)
             self.work = meter.total(
                 [one for one in pytree.tree_leaves(results) if isinstance(one, torch.Tensor)]

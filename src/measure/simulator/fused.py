@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import is_fake
 
+from .matmul import on_host
 from .operators import Call, finish, unseen
 from .schemas import plan_of
 
@@ -91,8 +92,10 @@ def _sdpa(
     scale: float | None = None,
 ) -> tuple[Any, ...]:
     grouped = query.dim() == 4 and query.shape[1] != key.shape[1]
-    out = aten.scaled_dot_product_attention(
-        query, key, value, attn_bias, dropout_p, is_causal, scale=scale, enable_gqa=grouped
+    out = on_host(
+        aten.scaled_dot_product_attention.default,
+        (query, key, value, attn_bias, dropout_p, is_causal),
+        {"scale": scale, "enable_gqa": grouped},
     )
     # The log-sum-exp is not kept: the backward computes the probabilities again.
     none = torch.empty(0, device="cpu")

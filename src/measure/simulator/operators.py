@@ -17,6 +17,7 @@ import torch
 
 from . import memory, neffs, record
 from .cost import distinct_bytes, flops, region
+from .matmul import on_host
 from .memory import CPU_KEYS, DEVICE_TYPE, adopt, host_view, on_device
 from .schemas import Plan, flat, plan_of
 
@@ -136,7 +137,7 @@ def run(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
 def _run(op: torch._ops.OpOverload, plan: Plan, args: Any, kwargs: Any) -> Any:
     call = Call(op, plan, args, kwargs)
     try:
-        results = _with_outs(call) if plan.outs else op(*call.host_args, **call.host_kwargs)
+        results = _with_outs(call) if plan.outs else on_host(op, call.host_args, call.host_kwargs)
     except NotImplementedError as error:
         raise NotImplementedError(
             f"simulated neuron device: operator {op} is not implemented ({error})"
