@@ -43,7 +43,7 @@ def expand(typed: Sequence[str], cwd: Path, repository: Path) -> tuple[list[str]
 def _spec_of(run_id: str, rest: Sequence[str], cwd: Path, repository: Path) -> dict[str, Any]:
     from mlflow.exceptions import MlflowException
 
-    given = dict(word.partition("=")[::2] for word in rest)
+    given = {key: value.strip("'\"") for key, _, value in (word.partition("=") for word in rest)}
     tracking = TrackingConfig(
         "local", root=given.get("tracking.root"), uri=given.get("tracking.uri")
     )

@@ -61,10 +61,7 @@ def main() -> int:
             return error.exit_code
         if origin:
             os.environ[FROM_RUN] = origin
-        # argparse takes a flag before the overrides or after them, but not between them.
-        flags = [word for word in words if word in ("-m", "--multirun")]
-        rest = [word for word in words if word not in flags]
-        return _compose_and_run([sys.argv[0], *flags, *rest])
+        return _compose_and_run([sys.argv[0], *slips.flags_last(words)])
 
 
 def _compose_and_run(argv: list[str]) -> int:

@@ -5,6 +5,7 @@ Stages go to stderr (a spinner on a terminal, plain lines elsewhere), results to
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from types import TracebackType
@@ -52,8 +53,18 @@ STYLES = {
 }
 
 
+class _Console(Console):
+    """A console whose reader may leave (`| head`): what runs goes on, and is tracked."""
+
+    def on_broken_pipe(self) -> None:
+        """Say no more, where rich would end the program in the middle of a run."""
+        self.quiet = True
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), self.file.fileno())
+
+
 def _console(stderr: bool = False) -> Console:
-    console = Console(stderr=stderr, highlight=False, soft_wrap=True)
+    console = _Console(stderr=stderr, highlight=False, soft_wrap=True)
     if not console.is_terminal:
         console.width = PIPE_COLUMNS
     return console

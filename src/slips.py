@@ -16,12 +16,27 @@ from .schema import GROUPS, Config, dataclass_in
 
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 HELP = "See python -m src.run --help."
+_TAKE_A_WORD = ("-c", "--cfg", "-p", "--package", "-i", "--info", "-sc", "--shell-completion")
 _PLAIN = {
     int: ("a whole number", "3"),
     float: ("a number", "1.5"),
     bool: ("true or false", "true"),
     str: ("text", "<text>"),
 }
+
+
+def flags_last(words: Sequence[str]) -> list[str]:
+    """The same command line in an order that argparse takes: no flag between two overrides."""
+    flags: list[str] = []
+    overrides: list[str] = []
+    for before, word in zip(("", *words), words, strict=False):
+        belongs = before in _TAKE_A_WORD and "=" not in word
+        (flags if belongs or _is_flag(word) else overrides).append(word)
+    return overrides + flags
+
+
+def _is_flag(word: str) -> bool:
+    return word.startswith("-") and word != "-"
 
 
 def explain(printed: str, typed: Sequence[str]) -> str:
@@ -152,9 +167,12 @@ def _unreadable(match: re.Match[str], typed: Sequence[str]) -> str:
             OverridesParser.create().parse_override(argument)
         except HydraException as error:
             reason = str(error).splitlines()[0]
+            if reason.startswith("LexerNoViableAlt"):  # says nothing more than the override
+                reason = "it has a letter that needs quotes"
             return (
                 f"{argument}: cannot be read ({reason}). An override is key=value; quote a value "
-                f"that holds = [ ] {{ }} or commas: \"{argument.partition('=')[0]}='...'\". {HELP}"
+                f"that holds = [ ] {{ }}, commas or letters outside ASCII: "
+                f"\"{argument.partition('=')[0]}='...'\". {HELP}"
             )
     return f"{' '.join(typed)}: cannot be read ({match[0]}). {HELP}"
 
@@ -192,7 +210,7 @@ _ANSWERS: list[tuple[str, Answer]] = [
     (
         (
             r"mismatched input|no viable alternative|token recognition error|extraneous input|"
-            r"missing EQUAL|Error parsing override"
+            r"missing EQUAL|Error parsing override|LexerNoViableAlt"
         ),
         _unreadable,
     ),

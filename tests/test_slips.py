@@ -20,7 +20,7 @@ SLIPS: list[tuple[str, str]] = [
     ("variant=null", "takes the name of one of its options"),
     ("variant=3", "takes the name of one of its options"),
     ("workload=rmsnorm", "Type workload=rms_norm."),
-    ("input=huge", "input is one of large, medium, small"),
+    ("input=huge", "input is one of large, medium, named, small"),
     ("profiler=devices", "Type profiler=device."),
     ("device=cuda", "device is one of auto, neuron, simulated"),
     ("device=cpu", "device is one of auto, neuron, simulated"),
@@ -114,6 +114,7 @@ SLIPS: list[tuple[str, str]] = [
     ("tracking.root=/proc/mlruns", "tracking.root=<a folder you may write to>"),
     ("tracking.uri=sqlite:////proc/x.db", "tracking.root="),
     ("tracking.root=/dev/null", "tracking.root="),
+    ("tracking.root=/tmp/\u00e9", "\"tracking.root='...'\""),
     ("from_run=", "Type from_run=<RUN_ID>"),
     ("from_run=abc", "from_run=abc"),
     # environment and device
@@ -163,6 +164,15 @@ def test_a_slip_is_one_message_with_exit_code_2_and_leaves_nothing(
     assert len(done.err.strip().splitlines()) == 1, done.err
     assert done.out == ""
     assert list(empty.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "typed", ["variant=naive --cfg job input=small", "--cfg job input=small", "-c job input=small"]
+)
+def test_a_flag_may_stand_anywhere(typed: str, typist: Typist, empty: Path) -> None:
+    done = typist.type(*typed.split())
+    assert (done.code, done.err) == (0, "")
+    assert "shape: 1x128x1024" in done.out
 
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
