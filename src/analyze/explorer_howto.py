@@ -47,7 +47,7 @@ def section(listed: Mapping[str, Any], system: Sequence[str]) -> str | None:
             )
             for pair in pairs[:MOST_PAIRS]
         ]
-        parts.append(grid(("NEFF", "sha256", "NTFF", "Matched"), rows, align="---"))
+        parts.append(grid(("NEFF (in profile/)", "sha256", "NTFF", "Matched"), rows, align="---"))
         if len(pairs) > MOST_PAIRS:
             parts.append(f"{len(pairs) - MOST_PAIRS} more pairs are in {NEFF_PAIRS}.")
     lonely = [name for name in listed.get("without_partner") or () if name.endswith(".ntff")]

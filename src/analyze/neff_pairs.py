@@ -22,9 +22,10 @@ _NEFF = re.compile(r"(?:neff_|graph_)?(?P<key>.+?)(?:_vnc_(?P<core>\d+))?\.neff"
 _MODEL = re.compile(r"(?P<key>.+?)(?:_instid_\d+)?(?:_vnc_\d+)?(?:_exec_\d+)?\.ntff")
 # profile_nc_<n>_session_<k>.ntff: all graphs that ran on a core in a session
 _SESSION = re.compile(r"profile_nc_(?P<core>\d+)_session_\d+\.ntff")
-BY_NAME, ONLY_ONE, SAME_CORE, SAME_FOLDER = (
+BY_NAME, ONLY_ONE, ONLY_IN_FOLDER, SAME_CORE, SAME_FOLDER = (
     "by name",
     "the only NEFF of its core",
+    "the only NEFF of its folder",
     "one of several NEFFs of its core",
     "one of several NEFFs of its folder",
 )
@@ -110,7 +111,10 @@ def _matched(neffs: Sequence[str], ntffs: Iterable[str]) -> list[Pair]:
         session = _SESSION.fullmatch(published)
         if session:
             own = [name for name in neffs if cores.get(name) == session["core"]]
-            how = ONLY_ONE if len(own or neffs) == 1 else SAME_CORE if own else SAME_FOLDER
+            if own:
+                how = ONLY_ONE if len(own) == 1 else SAME_CORE
+            else:
+                how = ONLY_IN_FOLDER if len(neffs) == 1 else SAME_FOLDER
             own = own or list(neffs)
         else:
             model = _MODEL.fullmatch(published)
