@@ -13,7 +13,8 @@ from statistics import NormalDist, median, stdev
 from .measured import Measured
 
 FEWEST = 3  # values below which a spread says nothing
-CONFIDENCE = 0.99  # one false alarm in a hundred equal pairs
+CONFIDENCE = 0.95  # one equal pair in twenty looks different; at 99 % five runs would hide 10 %
+CONFIDENCE_OF_REPEATS = 0.99  # of the same measurement, and many at once, the same is expected
 # The standard error of a median is sqrt(pi/2) times that of a mean for normal values.
 MEDIAN_FACTOR = math.sqrt(math.pi / 2)
 # Windows of one process share its clocks, its placement in memory and its caches, so that they
@@ -61,30 +62,32 @@ def sample(run: Measured, repeats: Sequence[Measured]) -> Sample | None:
 
 def between(before: Sample, after: Sample) -> Noise:
     """The noise of a change from the middle of one sample to the middle of the other."""
-    errors = [_relative_error(side) for side in (before, after)]
+    errors = [MEDIAN_FACTOR * _relative_error(side) for side in (before, after)]
+    n = [len(side.values_us) for side in (before, after)]
     if before.kind != after.kind:
         # One run beside several: it may lie as far off as any one of those.
-        alone = 0 if before.kind == "windows" else 1
-        several = (after, before)[alone]
-        one_run = errors[1 - alone] * math.sqrt(len(several.values_us))
-        errors[alone] = max(errors[alone], one_run)
-    n = [len(side.values_us) for side in (before, after)]
+        several = 0 if before.kind == "runs" else 1
+        one_run = errors[several] / MEDIAN_FACTOR * math.sqrt(n[several])
+        errors[1 - several] = max(errors[1 - several], one_run)
     total = math.hypot(*errors)
     floor = RUNS_FLOOR if before.kind == after.kind == "runs" else WINDOWS_FLOOR
     if total == 0:
         return Noise(floor, _source(before, after), min(n))
     # Welch-Satterthwaite: how many degrees of freedom the two errors have together.
     freedom = total**4 / sum(e**4 / (count - 1) for e, count in zip(errors, n, strict=True))
-    fraction = max(floor, student_t(CONFIDENCE, freedom) * MEDIAN_FACTOR * total)
+    fraction = max(floor, student_t(CONFIDENCE, freedom) * total)
     return Noise(fraction, _source(before, after), min(n))
 
 
-def of_one(repeats: Sample) -> Noise:
-    """The noise of one more value beside the middle of its equals."""
-    n = len(repeats.values_us)
-    spread = _relative_error(repeats) * math.sqrt(n) * math.sqrt(1 + 1 / n)
-    fraction = max(RUNS_FLOOR, student_t(CONFIDENCE, n - 1) * spread)
-    return Noise(fraction, f"{n} other runs of the same measurement", n)
+def of_one(equals: Sample, run: Measured) -> Noise:
+    """The noise of one more run beside its repeats; its own windows may say that it is larger."""
+    n = len(equals.values_us)
+    spread = _relative_error(equals) * math.sqrt(n)
+    if len(run.windows_us) >= FEWEST:
+        windows = Sample(run.windows_us, "windows")
+        spread = max(spread, MEDIAN_FACTOR * _relative_error(windows))
+    fraction = student_t(CONFIDENCE_OF_REPEATS, n - 1) * spread * math.sqrt(1 + 1 / n)
+    return Noise(max(RUNS_FLOOR, fraction), f"{n} other runs of the same measurement", n)
 
 
 def student_t(confidence: float, freedom: float) -> float:

@@ -147,7 +147,7 @@ def _timed(
     others = [other for other in baseline_repeats if other.run_id != run.run_id]
     equals = noise.sample(baseline, others)
     if len(others) < len(baseline_repeats) and equals is not None and equals.kind == "runs":
-        before, estimate = equals.middle_us, noise.of_one(equals)  # one more of the same
+        before, estimate = equals.middle_us, noise.of_one(equals, run)
         return _said(baseline, run, before, after, estimate)
     old, new = noise.sample(baseline, baseline_repeats), noise.sample(run, repeats)
     if old is None or new is None:

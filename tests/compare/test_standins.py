@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from src import compare, ingest
-from tests.standins.conftest import Measure, measure, nursery  # noqa: F401  # fixtures
+from src.track import notes
+from tests.standins import asking
+from tests.standins.conftest import (  # fixtures
+    Measure,
+    measure,  # noqa: F401
+    measure_anywhere,  # noqa: F401
+    nursery,  # noqa: F401
+)
 
 from .test_door import ids
 
@@ -22,8 +29,9 @@ def through(root: Path, measure: Measure) -> Through:  # noqa: F811
     """Measure once through the stand-in and track it; returns the run's id."""
 
     def run(mood: str = "", **variables: str) -> str:
-        result = measure(mood, **variables)
+        result = measure(mood, asking.spec(repeats=5), **variables)
         assert result.status == "FINISHED", result.message
+        notes.update(result.directory, process=None)  # this process, which is not done yet
         before = set(ids(root))
         assert ingest.main([str(result.directory), "--root", str(root)]) == 0
         (new,) = set(ids(root)) - before
