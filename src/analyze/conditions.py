@@ -16,6 +16,7 @@ AXES = ("variant", "input", "cores", "sdk")
 PROFILER = {
     "profiler.modes": "RUNTIME",
     "profiler.steps": "1",
+    "profiler.sync": "window",
     "profiler.max_events_per_nc": "",
     "profiler.capture_cores": "",
     "profiler.correlate_device_time": "True",
