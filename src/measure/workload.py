@@ -99,8 +99,8 @@ def _refuse_too_large(config: Config, work: Work, needs_bytes: int) -> None:
     if limit is not None and (work.flops or 0) > limit:
         raise UserError(
             f"{what} is {work.flops:.1e} operations, which the simulated device computes on this "
-            f"computer; at most {limit:.0e} are allowed. {instead}, or, with time, "
-            f"device.most_step_flops={float(work.flops or 0):.0e}."
+            f"computer; at most {limit:.0e} are allowed. {instead}, or, with much time, "
+            f"device.most_step_flops={1.1 * float(work.flops or 0):.1e}."
         )
     if not host.has_room_for(needs_bytes, SHARE_OF_MEMORY):
         free = host.free_memory_bytes() or 0

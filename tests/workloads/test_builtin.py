@@ -11,10 +11,12 @@ import pytest
 import torch
 
 from src.errors import UserError
+from src.measure import host
+from src.measure.workload import load_builtin
 from src.measure.workloads import attention, layer_norm, llama_block, rms_norm, softmax, swiglu
 
 from .. import running
-from .agreement import CASES
+from .agreement import CASES, config_of
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +114,18 @@ def test_a_shape_without_whole_heads_is_refused_with_one_to_type(shape: list[int
         attention.flops(shape, "prefill")
     with pytest.raises(UserError, match=r"Type input\.shape=1x2048x4096"):
         llama_block.flops(shape)
+
+
+def test_a_step_too_large_for_this_computer_is_refused_with_what_to_type() -> None:
+    config = config_of("workload=llama_block", "variant=naive", "input=large")
+    with pytest.raises(UserError, match=r"7\.4e\+12 operations.*Type .*input=small") as refused:
+        load_builtin(config, is_simulated=True)
+    allowed = float(str(refused.value).rpartition("most_step_flops=")[2].rstrip("."))
+    assert allowed > llama_block.flops([8, 2048, 4096])
+
+
+def test_a_step_that_would_take_all_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "free_memory_bytes", lambda: 10**9)
+    words = ("workload=attention", "variant=naive", "input=medium")
+    with pytest.raises(UserError, match=r"takes about 0\.8 GB .* 1\.0 GB are free"):
+        load_builtin(config_of(*words), is_simulated=True)
