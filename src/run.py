@@ -249,7 +249,10 @@ def execute(spec: Spec, cwd: Path, screen: Screen) -> JobResult:
         limit_s = config.explorer_timeout_s
         stopped = explore.after_run(directory, config.explorer, limit_s, screen.stage)
     screen.stage("reading the profile")
-    result = outcome.conclude(directory, spec, error, killed=was_killed)
+    try:
+        result = outcome.conclude(directory, spec, error, killed=was_killed)
+    except OSError as failure:  # the disk is full, most of the time
+        raise runs.unwritten(run, directory, failure) from failure
     where, beside = str(directory), ""
     if run is not None:
         screen.stage("tracking")

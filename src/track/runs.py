@@ -146,6 +146,18 @@ def close_run(run: Run, outcome: Outcome) -> str:
     return kept.where
 
 
+def unwritten(run: Run | None, directory: Path, failure: OSError) -> StoreError:
+    """Close a run whose directory could not be completed, and return what to raise for it."""
+    error = StoreError(
+        f"{directory}: {failure.strerror or failure} while the report was written. What was "
+        "measured is kept there; make room, then send it with: "
+        f"python -m src.ingest {directory}"
+    )
+    if run is not None:
+        _give_up(run, error)
+    return error
+
+
 def withdraw(run: Run) -> None:
     """Take back an open run whose request turned out to be refused: it measured nothing."""
     _end(run, "FAILED", {"error": "refused before anything was measured"})

@@ -364,6 +364,19 @@ def test_a_refused_run_is_taken_back(client: Any, local_store: Store, asked: Spe
     assert client.get_run(run.run_id).info.status == "FAILED"
 
 
+def test_a_full_disk_while_the_report_is_written_fails_the_run_and_keeps_the_directory(
+    client: Any, local_store: Store, asked: Spec
+) -> None:
+    directory = run_directory(local_store.pending, asked)
+    run = runs.open_run(client, local_store, asked, READY, directory)
+    error = runs.unwritten(run, directory, OSError(28, "No space left on device"))
+    assert f"make room, then send it with: python -m src.ingest {directory}" in str(error)
+    closed = client.get_run(run.run_id)
+    assert closed.info.status == "FAILED"
+    assert "No space left on device" in closed.data.tags["error"]
+    assert (directory / rundir.OPERATORS).exists()
+
+
 def test_numbers_that_json_cannot_hold_do_not_stop_a_run(
     client: Any, local_store: Store, asked: Spec
 ) -> None:
