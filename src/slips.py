@@ -135,7 +135,7 @@ def _wanted(key: str) -> tuple[str, str]:
     if key == "profiler.modes":
         return "a list of modes", "[DEVICE,RUNTIME]"
     if key == "cores":
-        return "a core list", "0-3"
+        return "a core list such as 0, 0-3 or 0,2-5", "0"
     if dataclasses.is_dataclass(node):
         return "a group", "<option>"
     options = typing.get_args(node) or (node,)

@@ -47,7 +47,7 @@ SLIPS: list[tuple[str, str]] = [
     ("profiler.repeats=null", "profiler.repeats is a whole number"),
     ("profiler.correlate_device_time=maybe", "is true or false"),
     ("profiler.modes=RUNTIME", "profiler.modes=[DEVICE,RUNTIME]"),
-    ("cores=[0,1]", "Type cores=0-3"),
+    ("cores=[0,1]", "such as 0, 0-3 or 0,2-5. Type cores=0."),
     ("input.dtype=null", "input.dtype is text"),
     ("workload.tolerance=tight", "workload.tolerance is a number"),
     ("device.env=3", "device.env"),
