@@ -110,10 +110,12 @@ def _conclude(stopped: int, printed: str) -> int:
         typed_in = Path(os.environ[TYPED_IN])
         for line in summary_run.after_sweep(results, planned.sweep_id, typed_in, REPOSITORY):
             screen.line(line)
+    if any(result.simulated for result in results):
+        screen.simulated()  # also the last line of a sweep
     lost = planned.jobs - len(results)
     if lost > 0 and stopped and stopped < 128:
         last = (printed.strip().splitlines() or ["no reason given"])[-1]
-        Screen().problem(f"{lost} jobs did not come to their end: {last}")
+        screen.problem(f"{lost} jobs did not come to their end: {last}")
     if stopped >= 128:
         return stopped
     if codes and min(codes) == UserError.exit_code:

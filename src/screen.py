@@ -189,8 +189,6 @@ class Screen:
         self._out.print(end_table(results, planned))
         ended = sum(result.exit_code == 0 for result in results)
         self._out.print(f"{ended} of {planned.jobs} jobs are fine; sweep id {planned.sweep_id}")
-        if any(result.simulated for result in results):
-            self.simulated()
 
     def line(self, text: str) -> None:
         self._stop_spinner()
