@@ -49,12 +49,13 @@ def start(root: Path, *overrides: str, **more: str) -> subprocess.Popen[str]:
 
 
 def tracked(root: Path) -> list[Any]:
-    """All runs of a local store, oldest first."""
+    """All profile runs of a local store, oldest first; no summaries of sweeps."""
     from mlflow.tracking import MlflowClient
 
     client = MlflowClient(f"sqlite:///{root}/mlflow.db")
     ids = [experiment.experiment_id for experiment in client.search_experiments()]
-    return sorted(client.search_runs(ids), key=lambda run: run.info.start_time)
+    runs = [run for run in client.search_runs(ids) if run.data.tags.get("kind") != "summary"]
+    return sorted(runs, key=lambda run: run.info.start_time)
 
 
 def artifacts(run_: Any) -> Path:

@@ -190,7 +190,7 @@ def short(cell: str, longest: int = LONGEST_CELL) -> str:
 def _plain(table: Table) -> str:
     cells = [tuple(short(cell) for cell in row) for row in (table.header, *table.rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(table.header))]
-    left = [_is_text(row[column] for row in table.rows) for column in range(len(table.header))]
+    left = _left(table)
     lines = [
         "  ".join(
             cell.ljust(width) if is_left else cell.rjust(width)
@@ -199,18 +199,23 @@ def _plain(table: Table) -> str:
         for row in cells
     ]
     rule = "  ".join("-" * width for width in widths)
-    notes = [short(f"  {note}", 400) for note in table.notes]
+    notes = [f"  {short(note, 400)}" for note in table.notes]
     return "\n".join([short(table.title, 160), lines[0], rule, *lines[1:], *notes])
 
 
 def _grid(table: Table) -> str:
-    left = [_is_text(row[column] for row in table.rows) for column in range(len(table.header))]
-    rule = tuple("---" if is_left else "---:" for is_left in left)
+    rule = tuple("---" if is_left else "---:" for is_left in _left(table))
     rows = [tuple(escaped(short(cell, 200)) for cell in row) for row in (table.header, *table.rows)]
     lines = [f"| {' | '.join(cells)} |" for cells in (rows[0], rule, *rows[1:])]
     notes = [f"- {escaped(note)}" for note in table.notes]
     parts = [f"**{escaped(short(table.title, 300))}**", "\n".join(lines)]
     return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])])
+
+
+def _left(table: Table) -> list[bool]:
+    """Which columns are aligned to the left: the first, and those that are no numbers."""
+    columns = range(len(table.header))
+    return [not column or _is_text(row[column] for row in table.rows) for column in columns]
 
 
 def _is_text(cells: Iterable[str]) -> bool:

