@@ -19,6 +19,7 @@ VERSIONS = {
     "hydra-core": "1.3.8",
     "omegaconf": "2.3.1",
     "filelock": "4.3.1",
+    "plotly": "7.1.0",
     "rich": "15.0.0",
 }
 
