@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from . import workload_rules
 from .errors import UserError, nearest
 from .schema import (
+    ANNOTATIONS,
     DTYPES,
     EXECUTIONS,
     EXPLORERS,
@@ -122,6 +123,7 @@ def checked(config: Config) -> Config:
     _one_of("input.dtype", config.input.dtype, DTYPES)
     _one_of("execution", config.execution, EXECUTIONS)
     _one_of("workload.numerics", config.workload.numerics, NUMERICS)
+    _check_annotate(config)
     _one_of("explorer", config.explorer, EXPLORERS)
     _one_of("profiler.sync", config.profiler.sync, SYNCS)
     _one_of("sweep.order", config.sweep.order, ORDERS)
@@ -155,6 +157,23 @@ def _refuse_missing(config: Config) -> None:
         for name, value in vars(getattr(config, group)).items():
             if value == MISSING:
                 raise UserError(f"{group}.{name}: no value. Type {group}.{name}=<value>.")
+
+
+def _check_annotate(config: Config) -> None:
+    annotate = config.workload.annotate
+    if annotate is None:
+        return
+    _one_of("workload.annotate", annotate, ANNOTATIONS)
+    if config.workload.target is None:
+        raise UserError(
+            f"workload.annotate={annotate}: workload '{config.workload.name}' is a function "
+            "without modules. Leave it out, or type workload=custom workload.target=<your model>."
+        )
+    if config.variant.compile is not None:
+        raise UserError(
+            f"workload.annotate={annotate}: inside a compiled graph there are no modules to mark "
+            f"(variant={config.variant.name}). Type variant=naive."
+        )
 
 
 def _check_cores(config: Config, cores: list[int]) -> None:

@@ -17,6 +17,7 @@ MISSING = "???"  # OmegaConf's word for a value that must be given
 DTYPES = ("bfloat16", "float16", "float32")
 PROFILE_MODES = ("DEVICE", "RUNTIME", "CPU_UTIL", "HOST_MEMORY")  # neuron_api: ProfileMode
 EXECUTIONS = ("default", "async", "blocking")
+ANNOTATIONS = ("modules",)
 NUMERICS = ("fail", "warn", "off")
 SYNCS = ("window", "step")
 SCOPES = ("whole", "layers")
@@ -48,6 +49,8 @@ class WorkloadConfig:
     phase: str | None = None
     """One of `phases`; a custom workload gets it as an argument."""
     phases: list[str] = field(default_factory=list)
+    annotate: str | None = None
+    """modules: mark a custom model's modules in the trace, for a table by module."""
     target: str | None = None
     """custom: path/file.py:function or package.module:function; docs/your_own_model.md."""
     kwargs: Any = field(default_factory=_open_dict)

@@ -86,6 +86,9 @@ SLIPS: list[tuple[str, str]] = [
     ("execution=sync", "not one of default, async, blocking"),
     ("variant.compile.dynamic=true", "variant.compile.dynamic=false"),
     ("workload.numerics=loose", "not one of fail, warn, off"),
+    ("workload.annotate=layers", "not one of modules"),
+    ("workload.annotate=modules", "is a function without modules"),
+    ("workload=custom workload.target=m.py:build workload.annotate=modules", "Type variant=naive"),
     # sweeps
     ("-m variant=naive,fusd", "Type variant=fused."),
     ("-m input.shape=8x8,0x8", "input.shape=0x8"),

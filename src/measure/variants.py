@@ -16,6 +16,7 @@ from ..errors import UserError
 from ..schema import CompileConfig, Config
 from ..workload_rules import CUSTOM
 from . import custom
+from .annotate import mark_modules
 from .devices import Device
 from .workload import Workload, load_builtin
 
@@ -34,6 +35,13 @@ def build(workload: Workload, config: Config, device: torch.device) -> Step:
     function = workload.implementations[config.variant.implementation]
     if isinstance(function, torch.nn.Module):
         function = function.to(device)
+    if config.workload.annotate:
+        if not isinstance(function, torch.nn.Module):
+            raise UserError(
+                f"workload.annotate={config.workload.annotate}: what '{workload.name}' returned is "
+                "no nn.Module and has no modules to mark. Leave workload.annotate out."
+            )
+        mark_modules(function)
     if config.variant.compile:
         function = _compiled(function, config.variant.compile, config.variant.name)
     args, kwargs = pytree.tree_map_only(
